@@ -1,0 +1,63 @@
+"""dprad: what does epsilon mean? Disclosure risk of differentially private releases.
+
+Names load on first use, so that `import dprad` stays light.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dprad import mechanisms
+    from dprad.assessment import assess
+    from dprad.errors import DpradError
+    from dprad.guarantees import ApproxDP, GaussianDP, Guarantee, Profile, PureDP, TotalVariation
+    from dprad.priors import Prior
+    from dprad.results import Bound, Risk
+    from dprad.threats import Threat
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ApproxDP",
+    "Bound",
+    "DpradError",
+    "GaussianDP",
+    "Guarantee",
+    "Prior",
+    "Profile",
+    "PureDP",
+    "Risk",
+    "Threat",
+    "TotalVariation",
+    "assess",
+    "mechanisms",
+]
+
+_HOME = {
+    "assess": "assessment",
+    "DpradError": "errors",
+    "Prior": "priors",
+    "Threat": "threats",
+    "Bound": "results",
+    "Risk": "results",
+    **dict.fromkeys(
+        ["ApproxDP", "GaussianDP", "Guarantee", "Profile", "PureDP", "TotalVariation"],
+        "guarantees",
+    ),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "mechanisms":
+        return importlib.import_module("dprad.mechanisms")
+    if name in _HOME:
+        value = getattr(importlib.import_module(f"dprad.{_HOME[name]}"), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'dprad' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

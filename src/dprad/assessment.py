@@ -1,0 +1,169 @@
+"""assess: what does this epsilon, or this noise, mean for this data and this attacker?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dprad import bounds
+from dprad.errors import DpradError, column
+from dprad.exact import solve
+from dprad.games import Game, play
+from dprad.guarantees import ADD_REMOVE, Guarantee
+from dprad.priors import Prior
+from dprad.results import Risk
+from dprad.tables import Column, codes, joint_codes
+from dprad.threats import Threat
+
+Query = str | Sequence[str] | Callable[[Column], Sequence[Any]]
+
+_INFORMED = "The attacker may know every other record, the prior and the mechanism."
+_INDEPENDENT = "Records of different people are independent draws from the prior."
+_FREE = "Nothing is assumed about the population: the number holds for every prior."
+_PRIOR = "The prior describes the population; counted from a sample, it is an estimate."
+_PROMISE = "The promise is kept; dprad.audit can test that."
+_IMPLEMENTED = "The implementation draws exactly from the mechanism's distribution."
+
+
+def assess(
+    subject: Any,
+    *,
+    prior: Prior,
+    threat: Threat | None = None,
+    query: Query | None = None,
+) -> Risk:
+    """The extra risk of taking part in a release.
+
+    Parameters
+    ----------
+    subject
+        A guarantee (what is promised): the tightest valid bound, all in ``risk.bounds``. Or a
+        mechanism (what is run): the exact risk.
+    prior
+        The population: ``Prior.from_data(...)``, or ``Prior.unknown()`` to assume nothing.
+    threat
+        The attacker; default: knows nothing and must guess the whole record exactly.
+    query
+        What the mechanism reads of a record: a column, several, or a callable on the support.
+        Default: the only column, or the target if that is one column, or the whole record.
+
+    Examples
+    --------
+    Randomised response with two answers at epsilon = ln 3 is right 3 times in 4:
+
+    >>> import math, dprad
+    >>> risk = dprad.assess(dprad.mechanisms.GRR(epsilon=math.log(3), size=2),
+    ...                     prior=dprad.Prior.uniform(2))
+    >>> round(risk.rad, 12), round(risk.success_in, 12), risk.kind
+    (0.25, 0.75, 'exact')
+    """
+    threat = Threat() if threat is None else threat
+    game = play(prior, threat)
+    if isinstance(subject, Guarantee):
+        return _promised(subject, prior, threat, game)
+    if isinstance(subject, type):
+        raise DpradError(
+            f"assess takes an object, but got the class {subject.__name__}. Give its parameters: "
+            f"{subject.__name__}(...)."
+        )
+    if prior.kind != "finite" and hasattr(subject, "guarantee"):
+        raise DpradError(
+            f"{type(subject).__name__} needs a prior that is a table of records, but the prior is "
+            f"{prior.kind}. For an answer without one, assess its promise: "
+            "assess(mechanism.guarantee, ...)."
+        )
+    return _run(subject, prior, threat, game, query)
+
+
+def _promised(guarantee: Guarantee, prior: Prior, threat: Threat, game: Game) -> Risk:
+    found = bounds.evaluate(guarantee, game)
+    valid = [b for b in found if b.value is not None and b.measure == "rad"]
+    best = min(valid, key=lambda b: b.value)  # type: ignore[arg-type, return-value]
+    rero = min(b.value for b in found if b.value is not None and b.measure == "rero")
+    assert best.value is not None
+    neighbours = "The promise compares data sets in which one record is replaced."
+    if guarantee.neighbours == ADD_REMOVE:
+        neighbours = "The promise compares data sets with and without the person."
+    return Risk(
+        rad=best.value,
+        interval=(0.0, best.value),
+        kind="upper-bound",
+        method=best.title,
+        success_in=None,
+        success_out=None,
+        rero=rero,
+        baseline=game.p_plus,
+        kappa=prior.kappa,
+        bounds=found,
+        subject=guarantee.describe(),
+        threat=threat.describe(),
+        prior=repr(prior),
+        assumptions=(
+            _PROMISE,
+            neighbours,
+            _INFORMED,
+            _FREE if prior.kind == "unknown" else _PRIOR,
+            _INDEPENDENT,
+        ),
+    )
+
+
+def _run(subject: Any, prior: Prior, threat: Threat, game: Game, query: Query | None) -> Risk:
+    pi = prior.probabilities
+    size = getattr(subject, "size", None)
+    read = np.zeros(0, dtype=np.intp)
+    if pi is not None and size is not None:
+        read = _read(prior, threat, query, size, type(subject).__name__)
+    solution = solve(subject, game, read, pi)
+    # rounding can leave a risk of -1e-17 or a success of 1 + 1e-16
+    rad = min(max(solution.rad, 0.0), 1.0 - game.kappa)
+    out = min(max(solution.success_out, 0.0), 1.0)
+    return Risk(
+        rad=rad,
+        interval=(rad, rad),
+        kind="exact",
+        method=solution.method,
+        success_in=min(1.0, out + rad),
+        success_out=out,
+        rero=min(1.0, solution.rero),
+        baseline=game.p_plus,
+        kappa=prior.kappa,
+        bounds=(),
+        subject=subject.describe(),
+        threat=threat.describe(),
+        prior=repr(prior),
+        assumptions=(_IMPLEMENTED, _INFORMED, _PRIOR, _INDEPENDENT),
+    )
+
+
+def _read(
+    prior: Prior, threat: Threat, query: Query | None, size: int, name: str
+) -> npt.NDArray[np.intp]:
+    """The category code that the mechanism reads of each record."""
+    if callable(query):
+        labels = np.asarray(query(prior.support))  # type: ignore[arg-type]
+        if labels.shape != (prior.size,):
+            raise DpradError(
+                f"query must return one value a record, but returned shape {labels.shape} for "
+                f"{prior.size} records."
+            )
+        code, distinct = codes(labels)
+        count = len(distinct)
+    else:
+        if query is None:
+            target = threat.target_columns(prior)
+            names = target if len(target) == 1 else prior.columns
+        else:
+            names = (query,) if isinstance(query, str) else tuple(query)
+        arrays = [prior.column(column(c, prior.columns, name="query")) for c in names]
+        code, count = joint_codes(arrays)
+    if count != size:
+        raise DpradError(
+            f"{name} has size {size}, but reads {count} different values here. Make it of size "
+            f"{count}, or say with query= which columns it reads (the prior has "
+            f"{', '.join(prior.columns)})."
+        )
+    return code

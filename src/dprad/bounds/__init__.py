@@ -1,0 +1,139 @@
+"""RAD from a promise alone: every bound, and a table of what applies when.
+
+The table is data: each row names a bound, where it comes from, what it needs, and which form of
+the promise it reads. None dominates everywhere, so the smallest of those that apply is reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dprad.bounds.absent import theorem_e1, theorem_e2
+from dprad.bounds.absent_prior import proposition_f
+from dprad.bounds.optimum import proposition_w, theorem_b
+from dprad.bounds.perfect import corollary_2, theorem_4
+from dprad.bounds.rero import balle, hayes
+from dprad.bounds.static import proposition_g
+from dprad.bounds.total_variation import theorem_1
+from dprad.bounds.tradeoff import proposition_1, theorem_3, theorem_3_finite
+from dprad.bounds.unified import theorem_c
+from dprad.games import Game
+from dprad.guarantees import ADD_REMOVE, GaussianDP, Guarantee
+from dprad.results import Bound
+
+# What a bound may need, and what is said when it is not there.
+NEEDS = {
+    "finite": "needs a prior that is a table of records",
+    "nothing": "holds only for an attacker who knows nothing of the target",
+    "classes": "holds only where each guess is right about one class of records",
+    "uniform": "holds only for equally likely classes",
+    "add-remove": "reads an add-remove promise",
+    "static": "holds for one Gaussian release, not for every mechanism with this promise "
+    "(GaussianDP(..., static=True) vouches for it)",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of the table. `form`: the promise as converted to replace-one, or as it was made."""
+
+    name: str
+    title: str
+    source: str
+    needs: tuple[str, ...]
+    form: str
+    value: Callable[[Guarantee, Game], float]
+    measure: str = "rad"
+
+
+_NEW, _PAPER = "docs/theory", "the paper"
+_PERFECT = ("finite", "nothing", "classes")
+TABLE = (
+    Row("theorem-1", "total variation (Theorem 1)", _PAPER, (), "replace-one", theorem_1),
+    Row("theorem-3", "trade-off (Theorem 3, first form)", _PAPER, (), "replace-one", theorem_3),
+    Row(
+        "theorem-3-finite",
+        "trade-off (Theorem 3, second form)",
+        _PAPER,
+        ("finite",),
+        "replace-one",
+        theorem_3_finite,
+    ),
+    Row("proposition-1", "Proposition 1", _PAPER, (), "replace-one", proposition_1),
+    Row("theorem-4", "budget (Theorem 4)", _PAPER, _PERFECT, "replace-one", theorem_4),
+    Row(
+        "corollary-2",
+        "uniform prior (Corollary 2)",
+        _PAPER,
+        (*_PERFECT, "uniform"),
+        "replace-one",
+        corollary_2,
+    ),
+    Row("theorem-c", "unified bound (Theorem C)", _NEW, (), "replace-one", theorem_c),
+    Row("theorem-b", "exact optimum (Theorem B)", _NEW, _PERFECT, "replace-one", theorem_b),
+    Row(
+        "proposition-w",
+        "water-filling (Proposition W)",
+        _NEW,
+        _PERFECT,
+        "replace-one",
+        proposition_w,
+    ),
+    Row("theorem-e1", "absent record (E1)", _NEW, ("add-remove",), "promise", theorem_e1),
+    Row("theorem-e2", "absent record (E2)", _NEW, ("add-remove",), "promise", theorem_e2),
+    Row(
+        "proposition-f",
+        "absent record, this prior (Proposition F)",
+        _NEW,
+        ("add-remove", *_PERFECT),
+        "promise",
+        proposition_f,
+    ),
+    Row(
+        "proposition-g",
+        "one Gaussian release (Proposition G)",
+        _NEW,
+        ("add-remove", *_PERFECT, "uniform", "static"),
+        "promise",
+        proposition_g,
+    ),
+    Row("balle", "ReRo (Balle et al. 2022)", "literature", (), "promise", balle, "rero"),
+    Row("hayes", "ReRo (Hayes et al. 2023)", "literature", (), "promise", hayes, "rero"),
+)
+
+# Every value is raised by this share, which exceeds the rounding of the sums behind it.
+ROUNDING = 1e-12
+
+
+def evaluate(guarantee: Guarantee, game: Game) -> tuple[Bound, ...]:
+    """Every row of the table for this promise and game."""
+    replaced = guarantee.replace_one()
+    facts = {
+        "finite": game.finite,
+        "nothing": game.nothing_known,
+        "classes": game.singletons,
+        "uniform": game.uniform,
+        "add-remove": guarantee.neighbours == ADD_REMOVE,
+        "static": isinstance(guarantee, GaussianDP) and guarantee.static,
+    }
+    found = []
+    for row in TABLE:
+        lacking = [NEEDS[need] for need in row.needs if not facts[need]]
+        value = None
+        if not lacking:
+            raw = row.value(replaced if row.form == "replace-one" else guarantee, game)
+            # more than 1 - kappa is impossible, and so is anything where nothing can be guessed
+            most = 1.0 if row.measure == "rero" else (1.0 - game.kappa) * (game.p_plus > 0)
+            value = min(most, max(0.0, raw) * (1.0 + ROUNDING))
+        found.append(
+            Bound(
+                name=row.name,
+                title=row.title,
+                source=row.source,
+                measure=row.measure,
+                value=value,
+                reason="; ".join(lacking),
+            )
+        )
+    return tuple(found)

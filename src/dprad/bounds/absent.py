@@ -1,0 +1,60 @@
+"""Theorem E: add-remove guarantees, with the absent record as reference.
+
+Let Q0 be the law of the output without the person, each P_z close to it: dominating pair with
+likelihood ratio l under Q0 and ``delta0(k) = E (l - k)_+``. If psi >= 0 is convex and
+``P psi(u) + (1-P) psi(w) >= P (1-P) (u - w)`` for u >= w >= 0 and all P that occur, then for every
+prior, knowledge and tolerance RAD <= E psi(l). Adaptive training is included. Two choices of psi:
+
+E1, masses in [P-, P+]:  RAD <= inf_k (1 + P+ - P-) delta0(k) + (k - 1) P+ ;
+E2, any masses:          a parabola near k that turns into (sqrt|x - k| - const)^2.
+
+Much better than converting the promise to replace-one first: 0.4377 against 0.5876 for 1-GDP when
+everything is known. For uniform priors and nothing known E1 cannot be improved (Theorem D).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dprad.games import Game
+from dprad.guarantees import Guarantee
+
+
+def theorem_e1(guarantee: Guarantee, game: Game) -> float:
+    """The least over k in the grid of privacy losses; any k is valid. O(K)."""
+    high, low = game.p_plus, game.p_minus
+    losses = guarantee.loss.losses
+    values = (1.0 + high - low) * guarantee.delta(losses) + np.expm1(losses) * high
+    return float(min(values.min(), 1.0 - low))
+
+
+def theorem_e2(guarantee: Guarantee, game: Game) -> float:  # noqa: ARG001 - holds for every game
+    """The least over b and k of E psi_{b,k}(l); any b > 0 and k are valid. O(K) an evaluation."""
+    from scipy.optimize import minimize
+
+    loss = guarantee.loss
+    ratio, q = np.exp(loss.losses), loss.q
+    at_zero = max(0.0, 1.0 - float(q.sum()))
+
+    def psi(x: np.ndarray, b: float, k: float) -> np.ndarray:
+        t = np.abs(x - k)
+        near = (b + t) ** 2 / (8 * b)
+        return np.where(t <= 2 * b, near, (np.sqrt(t) - np.sqrt(b / 8)) ** 2)
+
+    def at(parameters: np.ndarray) -> float:
+        b, k = float(np.exp(np.clip(parameters[0], -60.0, 300.0))), float(parameters[1])
+        # beyond every ratio psi grows with slope one, and E l <= 1 bounds what is there
+        finite = float(q @ psi(ratio, b, k)) + at_zero * float(psi(np.zeros(1), b, k)[0])
+        return finite + loss.p_infinity
+
+    spread = [float(np.log(guarantee.tv + 1e-300)), 0.0, float(loss.losses[-1]) / 2]
+    best = 1.0
+    for start in spread:
+        found = minimize(
+            at,
+            np.array([start, 1.0]),
+            method="Nelder-Mead",
+            options={"xatol": 1e-9, "fatol": 1e-12, "maxiter": 400},
+        )
+        best = min(best, float(found.fun))
+    return best

@@ -1,0 +1,77 @@
+"""Theorem B and Proposition W: the exact optimum when nothing is known.
+
+Success on one class at a time (merge first), any prior, replace-one. Sort pi descending,
+
+    F_k = sum_{i<=k} pi_i (1 - pi_i) - pi_k sum_{j>k} pi_j ,      s = e^epsilon - 1 .
+
+**Theorem B.** Over all (epsilon, delta)-DP mechanisms the largest RAD *is*
+``(1 - delta) max_k s F_k / (s + k) + delta (1 - kappa)``. It is attained by randomised response
+over the k likeliest classes, the others reported as class k, with a delta-chance to reveal.
+
+**Proposition W.** For a whole profile and any level L, with ``L_z = min(L, cap_z)``,
+``cap_z = pi_z (1 - pi_z + min_{g != z} pi_g)`` and ``V = 1 - kappa - sum L_z >= 0``,
+``RAD <= V + sum_z L_z delta(1 + V / L_z)`` (delta as a function of e^epsilon).
+
+Not claimed: the form "linear in delta" holds with knowledge or eta > 0 (it does not), or that W is
+exact for a profile with more than one point (within about 1% for Gaussian DP).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dprad.bounds.points import least_over_points
+from dprad.games import Game
+from dprad.guarantees import Guarantee
+
+
+def theorem_b(guarantee: Guarantee, game: Game) -> float:
+    """The optimum at the promised point, or its least over a profile. O(m log m)."""
+    assert game.probabilities is not None
+    pi = np.sort(game.probabilities)[::-1]
+    rest = np.r_[np.cumsum(pi[::-1])[::-1], 0.0]  # rest[k] = pi_{k+1} + ... in one-based terms
+    # D_k = F_k - F_{k-1} = pi_k (1 - R_k) + pi_{k-1} R_k: sums of positive terms, no cancellation
+    tail = np.minimum(rest[1:-1], 1.0)
+    rise = pi[1:] * (1.0 - tail) + pi[:-1] * tail
+    f = np.r_[0.0, np.cumsum(rise)]
+    k = np.arange(1, len(pi) + 1)
+
+    def at(epsilon: float, delta: float) -> float:
+        if epsilon == 0.0:
+            value = 0.0
+        else:
+            # s/(s+k) = 1/(1 + k/s), with k/s free of overflow
+            value = float(np.max(f / (1.0 + k * np.exp(-epsilon) / -np.expm1(-epsilon))))
+        return (1.0 - delta) * value + delta * (1.0 - game.kappa)
+
+    return least_over_points(guarantee, at)
+
+
+def proposition_w(guarantee: Guarantee, game: Game) -> float:
+    """Water-filling: one convex parameter. O(distinct probabilities) an evaluation."""
+    from scipy.optimize import minimize_scalar
+
+    assert game.probabilities is not None
+    pi, times = np.unique(game.probabilities, return_counts=True)
+    if game.kappa >= 1.0 or len(game.probabilities) == 1:
+        return 0.0
+    # the least probability of another class
+    least = np.full(len(pi), pi[0])
+    if times[0] == 1:
+        least[0] = pi[1]
+    cap = pi * (1.0 - pi + least)
+    whole = float(np.sum(times * pi * (1.0 - pi)))
+
+    def at(log_level: float) -> float:
+        level = np.minimum(np.exp(log_level), cap)
+        excess = whole - float(times @ level)
+        if excess < 0:
+            # past V = 0: scale back to it, which keeps every level within its cap
+            level = level * (whole / float(times @ level))
+            excess = 0.0
+        deltas = guarantee.delta(np.log1p(excess / level))
+        return excess + float(times @ (level * deltas))
+
+    low, high = max(np.log(cap.min()) - 650.0, -690.0), np.log(cap.max())
+    found = minimize_scalar(at, bounds=(low, high), method="bounded", options={"xatol": 1e-10})
+    return float(min(found.fun, at(low), at(high)))

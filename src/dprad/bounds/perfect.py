@@ -1,0 +1,46 @@
+"""Theorem 4 and Corollary 2 of the paper: exact reconstruction under (epsilon, delta)-DP.
+
+Nothing known, one class a success set (merge first). Replace-one. Theorem 4 fills a budget: the
+sum of the gains g_i = Pr[guess i | i] - Pr[guess i] is at most Gamma, each is at most TV (1 - pi_i),
+and RAD = sum pi_i g_i. Neither is tight: Theorem B (`optimum.py`) is.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dprad.bounds.points import least_over_points
+from dprad.bounds.tradeoff import point_tv
+from dprad.games import Game
+from dprad.guarantees import Guarantee
+
+
+def _gamma(epsilon: float, delta: float, m: int) -> float:
+    """(m - 1)(e - 1 + delta m)/(e + m - 1), scaled by 1/e against overflow."""
+    shrink = float(np.exp(-epsilon))
+    return (m - 1) * (-np.expm1(-epsilon) + delta * m * shrink) / (1.0 + (m - 1) * shrink)
+
+
+def theorem_4(guarantee: Guarantee, game: Game) -> float:
+    """The filled budget. O(m log m) for a point, as much again for each point of a profile."""
+    assert game.probabilities is not None
+    pi = game.probabilities[np.argsort(-game.probabilities * (1.0 - game.probabilities))]
+    m = len(pi)
+    spent, gained = np.r_[0.0, np.cumsum(1.0 - pi)], np.r_[0.0, np.cumsum(pi * (1.0 - pi))]
+    # the likeliest of the records not filled
+    ahead = np.r_[np.maximum.accumulate(pi[::-1])[::-1], 0.0]
+
+    def at(epsilon: float, delta: float) -> float:
+        tv = point_tv(epsilon, delta)
+        left = _gamma(epsilon, delta, m) - spent * tv
+        k = int(np.flatnonzero(left >= 0)[-1])
+        return float(tv * gained[k] + left[k] * ahead[k])
+
+    return least_over_points(guarantee, at)
+
+
+def corollary_2(guarantee: Guarantee, game: Game) -> float:
+    """(e - 1 + delta m)/(e + m - 1) (m - 1)/m, for equally likely classes. O(1)."""
+    assert game.probabilities is not None
+    m = len(game.probabilities)
+    return least_over_points(guarantee, lambda e, d: _gamma(e, d, m) / m)

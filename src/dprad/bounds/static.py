@@ -1,0 +1,25 @@
+"""Proposition G: one Gaussian release (or vectors fixed in advance), nothing known, uniform prior.
+
+m points in a ball of radius r around the absent record, in units of the noise: the attacker is
+right with at most the power of the one-sided t-test of level 1/m, m - 2 degrees of freedom and
+non-centrality r (Shannon's cone argument); Phi(r) for m = 2. It is false for adaptive training,
+hence the flag `GaussianDP(..., static=True)` with which the caller vouches for the assumption.
+"""
+
+from __future__ import annotations
+
+from dprad.games import Game
+from dprad.guarantees import GaussianDP, Guarantee
+
+
+def proposition_g(guarantee: Guarantee, game: Game) -> float:
+    """Power of the test less 1/m. O(1)."""
+    from scipy.special import ndtr
+    from scipy.stats import nct, t
+
+    assert isinstance(guarantee, GaussianDP) and game.probabilities is not None
+    m, r = len(game.probabilities), guarantee.mu
+    if m == 1:
+        return 0.0
+    power = ndtr(r) if m == 2 else nct.sf(t.isf(1.0 / m, m - 2), m - 2, r)
+    return float(power) - 1.0 / m

@@ -1,0 +1,61 @@
+"""Theorem 3 of the paper (f-DP), both forms, and Proposition 1 ((epsilon, delta)-DP).
+
+Theorem 3: RAD <= max 1 - f(a) - a over the chances a that a guess is right by luck. First form: a
+in [P-, P+]. Second form, finite priors: (1 - kappa) times the maximum over [0, P+ / (1 - kappa)].
+The paper states them for an attacker who knows nothing and never passes. Its proof uses only that
+the chance of success on a record that is absent is E[P(theta)], which lies in [P-, P+] for every
+knowledge and with passing, as `Game` defines them; so they are applied to every threat.
+
+``1 - f(a) - a`` is concave and f symmetric, so its maximum is at the fixed point f(a) = a, where
+a = (1 - TV) / 2, or at the end of the range nearest to it: no grid, which would round down.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dprad.bounds.points import least_over_points
+from dprad.games import Game
+from dprad.guarantees import Guarantee
+
+
+def _gap(guarantee: Guarantee, low: float, high: float) -> float:
+    """max of 1 - f(a) - a over [low, high]."""
+    peak = (1.0 - guarantee.tv) / 2.0
+    if low <= peak <= high:
+        return guarantee.tv
+    a = low if peak < low else high
+    return max(0.0, 1.0 - float(guarantee.tradeoff(a)) - a)
+
+
+def theorem_3(guarantee: Guarantee, game: Game) -> float:
+    """First form. O(1)."""
+    return _gap(guarantee, game.p_minus, game.p_plus)
+
+
+def theorem_3_finite(guarantee: Guarantee, game: Game) -> float:
+    """Second form. O(1)."""
+    rest = 1.0 - game.kappa
+    if rest <= 0.0:
+        return 0.0
+    return rest * _gap(guarantee, 0.0, min(1.0, game.p_plus / rest))
+
+
+def proposition_1(guarantee: Guarantee, game: Game) -> float:
+    """min{ P+ (e-1) + delta, ((1-P-)(e-1) + delta)/e, TV (1-kappa) }, e = exp(epsilon). O(1)."""
+
+    def at(epsilon: float, delta: float) -> float:
+        shrink = -float(np.expm1(-epsilon))  # (e - 1)/e
+        grow = float(np.expm1(min(epsilon, 700.0)))
+        return min(
+            game.p_plus * grow + delta,
+            (1.0 - game.p_minus) * shrink + delta * float(np.exp(-epsilon)),
+            (1.0 - game.kappa) * point_tv(epsilon, delta),
+        )
+
+    return least_over_points(guarantee, at)
+
+
+def point_tv(epsilon: float, delta: float) -> float:
+    """The total variation that (epsilon, delta)-DP allows, (e - 1 + 2 delta)/(e + 1)."""
+    return float(np.tanh(epsilon / 2)) * (1.0 - delta) + delta

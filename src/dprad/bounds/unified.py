@@ -1,0 +1,207 @@
+"""Theorem C, the unified bound: any prior, any knowledge, any tolerance, any guarantee.
+
+For a replace-one guarantee with dominating pair (p, q) and every nu >= 0,
+
+    RAD <= nu + sum_{z != z0} pi_z pi_z0 int ( p - q - nu n_{z,z0}(p, q) )_+ ,
+    n_{z,z0}(p, q) = min_P [ q/P + p/(1-P) ] ,
+
+the minimum over the prior masses P that a success set can have which contains z and not z0; the
+pair is left out if there is none (`separations` below). nu = 0 is Theorem 1. On the atoms of a
+privacy-loss distribution the right side is convex and piecewise linear in nu, so its minimum over
+nu is found exactly by sorting.
+
+Exact for equally likely classes when nothing (singletons) or everything is known; with nothing
+assumed at all it is ``(1 - delta) tanh(epsilon/4) + delta``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from dprad.games import Game
+from dprad.guarantees import Guarantee
+from dprad.success import starts
+
+FloatArray = npt.NDArray[np.float64]
+
+# Up to so many classes, and set-times-pair steps, every pair has its own range of masses.
+PAIR_CLASSES = 512
+PAIR_STEPS = 2**28
+# Pairs times atoms that are sorted at once; beyond, ranges are rounded outwards and shared.
+MAX_TERMS = 2**22
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Separations:
+    """Pairs of classes by the masses a success set that tells them apart may have.
+
+    `weight` sums to at most 1 - kappa; masses range over [low, high], and over multiples of
+    `grain` where that is positive (equally likely classes).
+    """
+
+    weight: FloatArray
+    low: FloatArray
+    high: FloatArray
+    grain: float
+
+
+def theorem_c(guarantee: Guarantee, game: Game) -> float:
+    """The least value over nu. O(N log N), N = groups of pairs times privacy-loss atoms."""
+    groups = separations(game)
+    loss = guarantee.loss
+    positive = loss.losses > 0
+    p, q = loss.p[positive], loss.q[positive]
+    used = p > 0
+    p, q = p[used], q[used]
+    groups = _share(groups, MAX_TERMS // (len(p) + 1))
+    # each term is c (1 - nu/b)_+ : the gain c at nu = 0, and the price b at which it is gone
+    gain = [np.outer(groups.weight, p - q).ravel(), groups.weight * loss.p_infinity]
+    cost = _least_cost(p[None, :], q[None, :], groups)
+    price = [((p - q)[None, :] / cost).ravel(), 1.0 - groups.low]
+    return _minimise(np.concatenate(gain), np.concatenate(price))
+
+
+def _least_cost(p: FloatArray, q: FloatArray, groups: Separations) -> FloatArray:
+    """n(p, q) of each group (rows) and atom (columns)."""
+    low, high = groups.low[:, None], groups.high[:, None]
+    root = np.sqrt(q)
+    best = root / (np.sqrt(p) + root)
+
+    def at(mass: FloatArray) -> FloatArray:
+        mass = np.clip(mass, low, high)
+        # q may vanish where the mass does: then that side costs nothing
+        with np.errstate(divide="ignore", invalid="ignore"):
+            first = np.where(q > 0, q / mass, 0.0)
+        return first + p / (1.0 - mass)
+
+    if groups.grain > 0:
+        below = np.floor(best / groups.grain) * groups.grain
+        return np.minimum(at(below), at(below + groups.grain))
+    return at(best)
+
+
+def _minimise(gain: FloatArray, price: FloatArray) -> float:
+    """min over nu >= 0 of nu + sum gain (1 - nu/price)_+ ."""
+    live = (gain > 0) & (price > 0)
+    gain, price = gain[live], price[live]
+    if not len(gain):
+        return 0.0
+    order = np.argsort(-price)
+    gain, price = gain[order], price[order]
+    slope = np.cumsum(gain / price)
+    # terms with a price above nu are alive; the sum falls as long as their slopes exceed one
+    alive = int(np.searchsorted(slope, 1.0, "right"))
+    if alive == len(gain):
+        return float(gain.sum())
+    nu = price[alive]
+    return float(nu + np.sum(gain[:alive] * (1.0 - nu / price[:alive])))
+
+
+# -- which masses tell two classes apart ----------------------------------------------------------
+def separations(game: Game) -> Separations:
+    """Groups of pairs. O(m) for the usual threats; O(m^2 x sets) for few classes; else per class."""
+    pi, sets = game.probabilities, game.sets
+    if pi is None or sets is None or game.fiber is None:
+        one = np.ones(1)
+        return Separations(one, one * game.p_minus, one * game.p_plus, 0.0)
+    grain = 1.0 / len(pi) if game.uniform else 0.0
+    if game.everything_known:
+        parts = _everything(pi, sets.mass)
+    elif game.singletons and game.nothing_known:
+        parts = sets.mass * (1.0 - sets.mass), sets.mass, sets.mass
+    elif len(pi) <= PAIR_CLASSES and len(sets.mass) * len(pi) ** 2 <= PAIR_STEPS:
+        parts = _pairs(game)
+    else:
+        parts = _classes(game)
+    weight, low, high = parts
+    low, high = np.minimum(low, 1.0), np.clip(high, low, 1.0)
+    keep = (weight > 0) & (low < 1.0)
+    bounds, group = np.unique(
+        np.stack([low[keep], high[keep]], axis=1), axis=0, return_inverse=True
+    )
+    total = np.bincount(group.reshape(-1), weights=weight[keep], minlength=len(bounds))
+    return Separations(total, bounds[:, 0], bounds[:, 1], grain)
+
+
+Parts = tuple[FloatArray, FloatArray, FloatArray]
+
+
+def _everything(pi: FloatArray, guessable: FloatArray) -> Parts:
+    """Any set of guessable classes is possible: [pi_z, 1 - pi_z0].
+
+    The upper end matters only below 1/2, so for one z0 at most.
+    """
+    heavy = int(np.argmax(pi))
+    if pi[heavy] <= 0.5:
+        return guessable * (1.0 - guessable), guessable, np.ones(len(guessable)) - pi.min()
+    others = guessable[guessable < pi[heavy]]
+    own = guessable[guessable == pi[heavy]]
+    rest = others * np.maximum(1.0 - others - pi[heavy], 0.0)
+    weight = np.concatenate([rest, others * pi[heavy], own * (1.0 - own)])
+    low = np.concatenate([others, others, own])
+    ends = np.ones(len(others))
+    high = np.concatenate([ends, ends * (1.0 - pi[heavy]), np.ones(len(own))])
+    return weight, low, high
+
+
+def _classes(game: Game) -> Parts:
+    """One range a class z, whatever z0: wider than need be, so valid."""
+    pi, fiber, sets = game.probabilities, game.fiber, game.sets
+    assert pi is not None and fiber is not None and sets is not None
+    elsewhere = game.p_plus - _tops(fiber, sets.fiber, sets.mass)[fiber]
+    low, high = sets.smallest(len(pi)), sets.largest(len(pi)) + elsewhere
+    hit = np.isfinite(low)
+    return (pi * (1.0 - pi))[hit], low[hit], high[hit]
+
+
+def _pairs(game: Game) -> Parts:
+    """One range a pair."""
+    pi, fiber, sets = game.probabilities, game.fiber, game.sets
+    assert pi is not None and fiber is not None and sets is not None
+    m = len(pi)
+    top = _tops(fiber, sets.fiber, sets.mass)
+    same = fiber[:, None] == fiber[None, :]
+    member = sets.members(m)
+    low, high = np.full((m, m), np.inf), np.full((m, m), -np.inf)
+    avoid = np.zeros(m)  # the heaviest set of its own fiber that lacks z0
+    for inside, own, mass in zip(member, sets.fiber, sets.mass, strict=True):
+        outside = np.flatnonzero((fiber == own) & ~inside)
+        block = np.ix_(np.flatnonzero(inside), outside)
+        low[block] = np.minimum(low[block], mass)
+        high[block] = np.maximum(high[block], mass)
+        avoid[outside] = np.maximum(avoid[outside], mass)
+    elsewhere = game.p_plus - top[fiber]
+    high += elsewhere[:, None]
+    # in another fiber z0 is avoided by any guess that lacks it, or by passing
+    far_low = np.broadcast_to(sets.smallest(m)[:, None], (m, m))
+    far_high = (sets.largest(m) + elsewhere)[:, None] - (top[fiber] - avoid)[None, :]
+    low = np.where(same, low, far_low)
+    high = np.where(same, high, far_high)
+    keep = np.isfinite(low)
+    return np.outer(pi, pi)[keep], low[keep], np.maximum(high[keep], low[keep])
+
+
+def _tops(fiber: npt.NDArray[np.intp], own: npt.NDArray[np.intp], mass: FloatArray) -> FloatArray:
+    """The heaviest set of each fiber; 0 where nothing can be guessed."""
+    top = np.zeros(int(fiber.max()) + 1)
+    if len(own):
+        begin = starts(own)
+        top[own[begin]] = np.maximum.reduceat(mass, begin)
+    return top
+
+
+def _share(groups: Separations, limit: int) -> Separations:
+    """At most about `limit` groups, each range rounded outwards to that of its neighbours."""
+    if len(groups.weight) <= limit:
+        return groups
+    order = np.lexsort((groups.high, groups.low))
+    begin = np.linspace(0, len(order), max(limit, 1), endpoint=False).astype(np.intp)
+    return Separations(
+        np.add.reduceat(groups.weight[order], begin),
+        np.minimum.reduceat(groups.low[order], begin),
+        np.maximum.reduceat(groups.high[order], begin),
+        groups.grain,
+    )

@@ -1,0 +1,75 @@
+"""The one error users see, and the checks made at every public door.
+
+Each message names the thing, the rule, the value received and the next step.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable
+from typing import Any
+
+
+class DpradError(ValueError):
+    """Bad input, told in one sentence that says what to do next."""
+
+
+def number(
+    value: Any,
+    name: str,
+    *,
+    low: float = -math.inf,
+    high: float = math.inf,
+    hint: str = "",
+) -> float:
+    """A finite real number in [low, high], or a `DpradError`."""
+    try:
+        result = float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise DpradError(_say(name, "a number", value, hint)) from None
+    if math.isfinite(result) and low <= result <= high:
+        return result
+    if low > -math.inf and high < math.inf:
+        rule = f"a number between {low:g} and {high:g}"
+    elif low > -math.inf:
+        rule = f"a finite number of at least {low:g}"
+    else:
+        rule = "a finite number"
+    raise DpradError(_say(name, rule, value, hint))
+
+
+def whole(value: Any, name: str, *, low: int, hint: str = "") -> int:
+    """A whole number of at least `low`, or a `DpradError`."""
+    result = number(value, name, low=low, hint=hint)
+    if result != int(result):
+        raise DpradError(_say(name, "a whole number", value, hint))
+    return int(result)
+
+
+def one_of(value: Any, name: str, choices: Iterable[str], *, hint: str = "") -> str:
+    """One of a few words, or a `DpradError` that suggests the nearest."""
+    names = list(choices)
+    if isinstance(value, str) and value in names:
+        return value
+    listed = ", ".join(repr(n) for n in names)
+    raise DpradError(_say(name, f"one of {listed}", value, did_you_mean(value, names) or hint))
+
+
+def column(value: Any, columns: Iterable[str], *, name: str) -> str:
+    """The name of an existing column, or a `DpradError` that suggests one."""
+    names = list(columns)
+    if value in names:
+        return str(value)
+    hint = did_you_mean(value, names) or f"The columns are: {', '.join(names)}."
+    raise DpradError(f"{name} names the column {value!r}, which the prior does not have. {hint}")
+
+
+def did_you_mean(value: Any, names: Iterable[str]) -> str:
+    """A suggestion, or nothing."""
+    close = difflib.get_close_matches(str(value), [str(n) for n in names], n=1)
+    return f"Did you mean {close[0]!r}?" if close else ""
+
+
+def _say(name: str, rule: str, value: Any, hint: str) -> str:
+    return f"{name} must be {rule}, but is {value!r}.{' ' + hint if hint else ''}"

@@ -1,0 +1,85 @@
+"""RAD of a known mechanism (Theorem 2 of the paper): the most exact solver that fits its type."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dprad.errors import DpradError
+from dprad.exact.channel import Solution, sum_over_outputs
+from dprad.exact.grr import closed_form
+from dprad.games import Game
+from dprad.mechanisms.channel import Channel
+from dprad.mechanisms.grr import GRR
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.intp]
+
+__all__ = ["Solution", "solve"]
+
+
+@singledispatch
+def solve(mechanism: Any, game: Game, codes: IntArray, pi: FloatArray) -> Solution:  # noqa: ARG001
+    """The best attack on `mechanism`: record z has probability pi[z] and is read as codes[z]."""
+    raise DpradError(
+        "assess takes a guarantee (such as dprad.PureDP) or a mechanism (such as "
+        f"dprad.mechanisms.GRR), but got a {type(mechanism).__name__}."
+    )
+
+
+@solve.register
+def _channel(mechanism: Channel, game: Game, codes: IntArray, pi: FloatArray) -> Solution:
+    matrix = mechanism.matrix
+    shares, code_of = _shares(game, codes, pi, mechanism.size)
+    if code_of is None:
+
+        def joint(a: int, b: int) -> FloatArray:
+            return np.asarray(shares @ matrix[:, a:b])
+
+    elif np.array_equal(code_of, np.arange(mechanism.size)):
+        mass = game.probabilities[:, None]  # type: ignore[index]
+
+        def joint(a: int, b: int) -> FloatArray:
+            return mass * matrix[:, a:b]
+
+    else:
+        mass = game.probabilities[:, None]  # type: ignore[index]
+
+        def joint(a: int, b: int) -> FloatArray:
+            return mass * matrix[code_of, a:b]
+
+    return sum_over_outputs(joint, matrix.shape[1], game, "exact sum over the channel")
+
+
+@solve.register
+def _grr(mechanism: GRR, game: Game, codes: IntArray, pi: FloatArray) -> Solution:
+    closed = closed_form(mechanism, game, codes, pi)
+    if closed is not None:
+        return closed
+    shares = _shares(game, codes, pi, mechanism.size)[0].tocsc()
+
+    def joint(a: int, b: int) -> FloatArray:
+        assert game.probabilities is not None
+        lies = mechanism.lie * game.probabilities[:, None]
+        return lies + mechanism.gap * shares[:, a:b].toarray()
+
+    return sum_over_outputs(joint, mechanism.size, game, "exact sum over the outputs of GRR")
+
+
+def _shares(
+    game: Game, codes: IntArray, pi: FloatArray, size: int
+) -> tuple[Any, IntArray | None]:
+    """Sparse joint probabilities, classes x codes; and the code of each class if it has one."""
+    from scipy import sparse
+
+    assert game.class_of is not None and game.probabilities is not None
+    kept = np.flatnonzero(game.class_of >= 0)
+    shares = sparse.csr_array(
+        (pi[kept], (game.class_of[kept], codes[kept])), shape=(len(game.probabilities), size)
+    )
+    shares.sum_duplicates()
+    single = bool(np.all(np.diff(shares.indptr) == 1))
+    return shares, shares.indices.astype(np.intp) if single else None

@@ -1,0 +1,63 @@
+"""Randomised response, in closed form for every prior, knowledge and tolerance.
+
+Output o raises record o alone: a set S of o's fiber gains ``gap pi_o (1{o in S} - pi(S))``, so the
+best guess is the lightest set that contains o and, with pi(S) its mass within the fiber,
+
+    RAD* = gap sum_o pi_o (1 - min_{S containing o} pi(S)) .
+
+It asks that all records with one code belong to one class. O(m + success relation).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from dprad.exact.channel import Solution
+from dprad.games import Game
+from dprad.mechanisms.grr import GRR
+from dprad.success import starts
+
+FloatArray = npt.NDArray[np.float64]
+
+
+def closed_form(
+    mechanism: GRR, game: Game, codes: npt.NDArray[np.intp], pi: FloatArray
+) -> Solution | None:
+    """The solution, or None where one code belongs to several classes."""
+    assert game.sets is not None and game.class_of is not None
+    assert game.probabilities is not None and game.fiber is not None
+    kept = np.flatnonzero(game.class_of >= 0)
+    pairs = np.unique(np.stack([codes[kept], game.class_of[kept]], axis=1), axis=0)
+    if len(np.unique(pairs[:, 0])) != len(pairs):
+        return None
+    # one entry an output that can be raised
+    mass = np.bincount(codes[kept], weights=pi[kept], minlength=mechanism.size)[pairs[:, 0]]
+    own = pairs[:, 1]
+    gap, lie = mechanism.gap, mechanism.lie
+    lightest = game.sets.smallest(len(game.probabilities))[own]
+    gain = gap * mass * (1.0 - np.minimum(lightest, 1.0))
+    rad = float(gain.sum())
+
+    # without the person the attack is right by luck: with the mass of the set it names
+    blind = 0.0 if game.everything_known else game.p_plus
+    guessable = np.isfinite(lightest)
+    if gap == 0.0:
+        success_out = blind
+    else:
+        luck = np.where(guessable, np.minimum(lightest, 1.0), 0.0)
+        if game.everything_known:
+            luck = np.where(gain > 0, luck, 0.0)
+        silent = lie * (mechanism.size - len(pairs))  # outputs that raise nobody
+        success_out = float((lie + gap * mass) @ luck) + silent * blind
+
+    begin = starts(game.sets.fiber)
+    top = np.zeros(int(game.fiber.max()) + 1)
+    if len(begin):
+        top[game.sets.fiber[begin]] = np.maximum.reduceat(game.sets.mass, begin)
+    here = top[game.fiber[own]]
+    heaviest = game.sets.largest(len(game.probabilities))[own]
+    raised = np.where(guessable, lie * heaviest + gap * mass, 0.0)
+    everywhere = lie * float(top.sum()) * mechanism.size
+    rero = everywhere + float(np.sum(np.maximum(raised, lie * here) - lie * here))
+    return Solution(rad=rad, success_out=success_out, rero=rero, method="closed form for GRR")

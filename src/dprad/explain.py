@@ -1,0 +1,113 @@
+"""Words: turns results into plain sentences. Knows results by their attributes only.
+
+English for laymen first, one line of mathematics after. Odds are told as "x of n tries", with n
+large enough for x to say something; what is called a bound rounds up.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dprad.results import Risk
+
+_SCALES = (100, 1_000, 10_000, 100_000, 1_000_000)
+
+
+def risk(result: Risk) -> str:
+    """One sentence: the odds, and the number."""
+    who = attacker(result.threat)
+    if result.success_in is None or result.success_out is None:
+        n = scale(result.rad)
+        times = math.ceil(result.rad * n - 1e-9)
+        return (
+            f"Taking part makes {who} right at most {times:,} more times in {n:,} tries "
+            f"(extra risk at most {above(result.rad)}; {result.method})."
+        )
+    n = scale(result.rad)
+    verb = "says 'in the data'" if result.threat["knows"] == "everything" else "is right"
+    return (
+        f"Not in the data: {who} {verb} in {count(result.success_out, n)} of {n:,} tries; in the "
+        f"data: in {count(result.success_in, n)} of {n:,} "
+        f"(extra risk {result.rad:.4f}, {result.kind}; {result.method})."
+    )
+
+
+def attacker(threat: dict[str, Any]) -> str:
+    """Who is feared, as the subject of a sentence."""
+    knows, target = threat["knows"], threat["target"]
+    if knows == "everything":
+        return "an attacker who knows the whole record and asks whether it was used"
+    if knows == "nothing":
+        known = "knows nothing of the person"
+    elif knows == "function":
+        known = "knows part of the record"
+    else:
+        known = f"knows {listed(knows)}"
+    goal = "the whole record" if target == "record" else listed(target)
+    return f"an attacker who {known} and guesses {goal}{tolerance(threat)}"
+
+
+def tolerance(threat: dict[str, Any]) -> str:
+    """How near is near enough."""
+    eta, loss = threat["eta"], threat["loss"]
+    if loss == "absolute" and eta > 0:
+        return f" to within {eta:g}"
+    if loss == "haversine":
+        return f" to within {eta:g} metres"
+    if loss in ("function", "matrix"):
+        return " closely enough"
+    return ""
+
+
+def details(result: Risk) -> str:
+    """Everything else worth knowing, line by line."""
+    lines = [f"A blind guess, without any release, is right in {share(result.baseline)}."]
+    if result.kind == "upper-bound":
+        lines.append(f"The attacker's whole success, whatever its cause, is at most {result.rero:.4f}.")
+    elif result.threat["knows"] != "everything":
+        lines.append(
+            f"An attacker who wants only to be right, whatever the cause, is so in "
+            f"{share(result.rero)}."
+        )
+    if result.bounds:
+        lines.append("")
+        lines.append("Bounds on the extra risk (the smallest counts):")
+        for bound in sorted(result.bounds, key=lambda b: (b.value is None, b.value or 0.0)):
+            if bound.measure == "rad":
+                shown = f"{bound.value:.6f}" if bound.value is not None else "       -"
+                why = f": {bound.reason}" if bound.reason else ""
+                lines.append(f"  {shown}  {bound.title}{why}")
+    lines.append("")
+    lines.append("This holds if:")
+    lines.extend(f"  - {line}" for line in result.assumptions)
+    return "\n".join(lines)
+
+
+def scale(difference: float) -> int:
+    """Tries per which a difference is told: the fewest that make it at least two."""
+    return next((n for n in _SCALES if difference * n >= 2), _SCALES[-1] if difference else 100)
+
+
+def count(probability: float, n: int) -> str:
+    """About how many of n tries."""
+    times = probability * n
+    return f"{round(times):,}" if times >= 0.5 or times == 0 else "fewer than 1"
+
+
+def share(probability: float) -> str:
+    """A chance as odds."""
+    n = scale(probability)
+    return f"{count(probability, n)} of {n:,} tries"
+
+
+def above(value: float) -> str:
+    """Four digits, rounded up."""
+    return f"{math.ceil(value * 1e4 - 1e-7) / 1e4:.4f}"
+
+
+def listed(names: Any) -> str:
+    """a, b and c."""
+    words = [names] if isinstance(names, str) else list(names)
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

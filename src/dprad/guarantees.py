@@ -1,0 +1,371 @@
+"""Guarantee: what is promised, and between which neighbours.
+
+Each guarantee knows its privacy profile, trade-off curve and total variation, composes with
+others, and converts from add-remove to replace-one neighbours. RAD compares two records in the
+same place, so every bound on it reads the replace-one form. Profiles and curves are symmetric:
+they hold in both directions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from dprad.errors import DpradError, number, one_of, whole
+from dprad.privacy_loss import MAX_LOSS, PrivacyLoss
+
+FloatArray = npt.NDArray[np.float64]
+
+REPLACE_ONE, ADD_REMOVE = "replace-one", "add-remove"
+_NEIGHBOURS = (
+    "Say neighbours='replace-one' if the promise compares data sets in which one person's record "
+    "is exchanged, or 'add-remove' if it compares data sets with and without the person (the "
+    "default of Opacus and dp-accounting). It matters: an add-remove epsilon is worth up to twice "
+    "as much when a record is replaced."
+)
+# A profile below this is as good as zero when its range is looked for.
+NEGLIGIBLE = 1e-18
+
+
+@dataclass(frozen=True, eq=False)
+class Guarantee:
+    """What all guarantees share. Use a class below."""
+
+    neighbours: str = field(default="", kw_only=True)
+    name: ClassVar[str] = "guarantee"
+
+    def __post_init__(self) -> None:
+        if not self.neighbours:
+            raise DpradError(f"neighbours is missing. {_NEIGHBOURS}")
+        one_of(self.neighbours, "neighbours", (REPLACE_ONE, ADD_REMOVE), hint=_NEIGHBOURS)
+
+    # -- what each kind defines ----------------------------------------------------------------
+    def _loss(self) -> PrivacyLoss:
+        raise DpradError("Guarantee is a base class; use PureDP, ApproxDP, GaussianDP or Profile.")
+
+    def _delta(self, epsilon: FloatArray) -> FloatArray:
+        return self.loss.delta(epsilon)
+
+    def _tradeoff(self, alpha: FloatArray) -> FloatArray:
+        return self.loss.tradeoff(alpha)
+
+    # -- what all offer ------------------------------------------------------------------------
+    @cached_property
+    def loss(self) -> PrivacyLoss:
+        """A dominating pair on a grid of privacy losses; exact, or rounded to the safe side."""
+        return self._loss()
+
+    @property
+    def point(self) -> tuple[float, float] | None:
+        """(epsilon, delta) if that is the whole promise, else None."""
+        return None
+
+    def delta(self, epsilon: Any) -> Any:
+        """The profile: the least delta such that (epsilon, delta)-DP is promised.
+
+        Negative epsilon too: ``delta(-e) = 1 - exp(-e) (1 - delta(e))``.
+        """
+        eps = _real(epsilon, "epsilon")
+        size = np.abs(eps)
+        value = np.clip(self._delta(size), 0.0, 1.0)
+        return _like(epsilon, np.where(eps >= 0, value, 1.0 - np.exp(-size) * (1.0 - value)))
+
+    def tradeoff(self, alpha: Any) -> Any:
+        """The trade-off curve f: the least miss rate of a test with false-alarm rate alpha."""
+        a = _real(alpha, "alpha")
+        if np.any((a < 0) | (a > 1)):
+            raise DpradError(f"alpha must be between 0 and 1, but is {alpha!r}.")
+        return _like(alpha, np.clip(self._tradeoff(a), 0.0, 1.0))
+
+    @property
+    def tv(self) -> float:
+        """Total variation between neighbours, ``delta(0)``."""
+        return float(self.delta(0.0))
+
+    def compose(self, *others: Guarantee) -> Guarantee:
+        """Everything promised for releases that are seen together, chosen adaptively.
+
+        Exact for Gaussian DP and for total variation; optimal (Kairouz, Oh and Viswanath) for the
+        same (epsilon, delta) repeated; numerical and rounded up otherwise. Mixed neighbours are
+        first converted to replace-one.
+        """
+        result: Guarantee = self
+        for other in others:
+            result = _pair(result, other)
+        return result
+
+    def repeated(self, times: int) -> Guarantee:
+        """The same promise for `times` releases. O(log times) convolutions."""
+        count = whole(times, "times", low=1)
+        return self if count == 1 else self._repeated(count)
+
+    def _repeated(self, times: int) -> Guarantee:
+        return _Numeric(self.loss.repeated(times), neighbours=self.neighbours)
+
+    def replace_one(self) -> Guarantee:
+        """The same promise for replaced records."""
+        return self if self.neighbours == REPLACE_ONE else self._replace_one()
+
+    def _replace_one(self) -> Guarantee:
+        return _Numeric(self.loss.chain(), neighbours=REPLACE_ONE)
+
+    def describe(self) -> dict[str, Any]:
+        """Plain words and numbers, for output."""
+        return {"kind": self.name, **self._numbers(), "neighbours": self.neighbours}
+
+    def _numbers(self) -> dict[str, float]:
+        return {}
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class ApproxDP(Guarantee):
+    """(epsilon, delta)-differential privacy.
+
+    Its delta is kept as `failure`, since `delta(epsilon)` is the profile.
+
+    Examples
+    --------
+    >>> ApproxDP(1.0, 1e-6, neighbours="replace-one").delta(1.0)
+    1e-06
+    """
+
+    epsilon: float
+    failure: float
+    name: ClassVar[str] = "ApproxDP"
+
+    def __init__(self, epsilon: float, delta: float, *, neighbours: str = "") -> None:
+        object.__setattr__(self, "epsilon", number(epsilon, "epsilon", low=0))
+        object.__setattr__(self, "failure", number(delta, "delta", low=0, high=1))
+        object.__setattr__(self, "neighbours", neighbours)
+        self.__post_init__()
+
+    @property
+    def point(self) -> tuple[float, float]:
+        """(epsilon, delta)."""
+        return self.epsilon, self.failure
+
+    def _loss(self) -> PrivacyLoss:
+        return PrivacyLoss.of_point(self.epsilon, self.failure)
+
+    def _delta(self, epsilon: FloatArray) -> FloatArray:
+        # delta + (1 - delta) (e^E - e^eps)_+ / (1 + e^E), scaled by e^-E against overflow
+        gap = np.maximum(-np.expm1(np.minimum(epsilon - self.epsilon, 0.0)), 0.0)
+        return self.failure + (1.0 - self.failure) * gap / (1.0 + np.exp(-self.epsilon))
+
+    def _tradeoff(self, alpha: FloatArray) -> FloatArray:
+        rest = 1.0 - self.failure
+        steep = rest - np.exp(min(self.epsilon, MAX_LOSS)) * alpha
+        return np.maximum(np.maximum(steep, (rest - alpha) * np.exp(-self.epsilon)), 0.0)
+
+    def _numbers(self) -> dict[str, float]:
+        return {"epsilon": self.epsilon, "delta": self.failure}
+
+    def __repr__(self) -> str:
+        return f"ApproxDP({self.epsilon!r}, {self.failure!r}, neighbours={self.neighbours!r})"
+
+
+class PureDP(ApproxDP):
+    """epsilon-differential privacy.
+
+    Examples
+    --------
+    >>> promise = PureDP(1.0, neighbours="replace-one")
+    >>> round(promise.tv, 6)            # tanh(1/2)
+    0.462117
+    """
+
+    name: ClassVar[str] = "PureDP"
+
+    def __init__(self, epsilon: float, *, neighbours: str = "") -> None:
+        super().__init__(epsilon, 0.0, neighbours=neighbours)
+
+    def _numbers(self) -> dict[str, float]:
+        return {"epsilon": self.epsilon}
+
+    def __repr__(self) -> str:
+        return f"PureDP({self.epsilon!r}, neighbours={self.neighbours!r})"
+
+
+class TotalVariation(ApproxDP):
+    """Total variation at most `tv`, which is the same as (0, tv)-DP.
+
+    Examples
+    --------
+    >>> TotalVariation(0.1, neighbours="replace-one").repeated(2).tv     # 1 - 0.9^2
+    0.19
+    """
+
+    name: ClassVar[str] = "TotalVariation"
+
+    def __init__(self, tv: float, *, neighbours: str = "") -> None:
+        super().__init__(0.0, number(tv, "tv", low=0, high=1), neighbours=neighbours)
+
+    def _repeated(self, times: int) -> Guarantee:
+        return TotalVariation(
+            float(-np.expm1(times * np.log1p(-self.failure))) if self.failure < 1 else 1.0,
+            neighbours=self.neighbours,
+        )
+
+    def _replace_one(self) -> Guarantee:
+        return TotalVariation(min(1.0, 2.0 * self.failure), neighbours=REPLACE_ONE)
+
+    def _numbers(self) -> dict[str, float]:
+        return {"tv": self.failure}
+
+    def __repr__(self) -> str:
+        return f"TotalVariation({self.failure!r}, neighbours={self.neighbours!r})"
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianDP(Guarantee):
+    """mu-Gaussian differential privacy: as hard to tell as N(0, 1) from N(mu, 1).
+
+    `static` may be set where the release is one draw of Gaussian noise on a vector of norm at most
+    mu (in units of the noise), or several with vectors fixed in advance; it permits a slightly
+    tighter bound. Leave it out for adaptive training.
+
+    Examples
+    --------
+    >>> GaussianDP(1.0, neighbours="add-remove").replace_one().mu
+    2.0
+    """
+
+    mu: float
+    static: bool = field(default=False, kw_only=True)
+    name: ClassVar[str] = "GaussianDP"
+
+    def __post_init__(self) -> None:
+        Guarantee.__post_init__(self)
+        object.__setattr__(self, "mu", number(self.mu, "mu", low=0))
+
+    def _loss(self) -> PrivacyLoss:
+        if self.mu * self.mu <= 1e-300:
+            return PrivacyLoss.of_point(0.0, self.tv)
+        if self.mu * self.mu / 2 - 9 * self.mu > MAX_LOSS:
+            return PrivacyLoss.of_point(0.0, 1.0)
+        return PrivacyLoss.of_gaussian(self.mu)
+
+    def _delta(self, epsilon: FloatArray) -> FloatArray:
+        from scipy.special import erf, log_ndtr, ndtr
+
+        if self.mu == 0:
+            return np.zeros_like(epsilon)
+        a = self.mu / 2 - epsilon / self.mu
+        b = -self.mu / 2 - epsilon / self.mu
+        value = ndtr(a) - np.exp(np.minimum(epsilon + log_ndtr(b), 0.0))
+        # at zero the difference has a form without cancellation
+        at_zero = erf(self.mu / np.sqrt(8.0))
+        return np.maximum(np.where(epsilon == 0, at_zero, value), 0.0)
+
+    def _tradeoff(self, alpha: FloatArray) -> FloatArray:
+        from scipy.special import ndtr, ndtri
+
+        return np.asarray(ndtr(-ndtri(alpha) - self.mu))
+
+    def _repeated(self, times: int) -> Guarantee:
+        return GaussianDP(self.mu * float(np.sqrt(times)), neighbours=self.neighbours)
+
+    def _replace_one(self) -> Guarantee:
+        return GaussianDP(2 * self.mu, neighbours=REPLACE_ONE)
+
+    def _numbers(self) -> dict[str, float]:
+        return {"mu": self.mu}
+
+
+@dataclass(frozen=True, eq=False)
+class Profile(Guarantee):
+    """Any privacy profile: a function epsilon -> delta, for epsilon >= 0, or an upper bound on one.
+
+    Examples
+    --------
+    >>> import math
+    >>> promise = Profile(lambda eps: math.exp(-3 * eps) / 4, neighbours="replace-one")
+    >>> promise.tv
+    0.25
+    """
+
+    function: Callable[[Any], Any]
+    name: ClassVar[str] = "Profile"
+
+    def __post_init__(self) -> None:
+        Guarantee.__post_init__(self)
+        if not callable(self.function):
+            raise DpradError(
+                "function must be a callable epsilon -> delta, but is a "
+                f"{type(self.function).__name__}."
+            )
+        self._delta(np.linspace(0.0, 10.0, 11))
+
+    def _delta(self, epsilon: FloatArray) -> FloatArray:
+        flat = np.ravel(epsilon)
+        value = np.array([float(self.function(float(e))) for e in flat]).reshape(epsilon.shape)
+        bad = ~((value >= 0) & (value <= 1))
+        if np.any(bad):
+            where = float(np.ravel(epsilon)[np.ravel(bad)][0])
+            raise DpradError(
+                f"function must return a delta between 0 and 1, but returned "
+                f"{float(np.ravel(value)[np.ravel(bad)][0])!r} at epsilon = {where:g}."
+            )
+        return value
+
+    def _loss(self) -> PrivacyLoss:
+        top = 1.0
+        ends = self._delta(np.array([MAX_LOSS]))[0]
+        # no need to look beyond where the profile has reached its limit
+        while top < MAX_LOSS and self._delta(np.array([top]))[0] > max(NEGLIGIBLE, ends):
+            top *= 1.25
+        return PrivacyLoss.of_profile(self._delta, min(top, MAX_LOSS))
+
+    def _tradeoff(self, alpha: FloatArray) -> FloatArray:
+        return self.loss.tradeoff(alpha)
+
+
+@dataclass(frozen=True, eq=False)
+class _Numeric(Guarantee):
+    """The result of a composition or a conversion: a distribution of privacy losses."""
+
+    distribution: PrivacyLoss
+    name: ClassVar[str] = "privacy-loss distribution"
+
+    def _loss(self) -> PrivacyLoss:
+        return self.distribution
+
+    def _numbers(self) -> dict[str, float]:
+        return {"tv": self.tv}
+
+    def __repr__(self) -> str:
+        return f"<privacy-loss distribution, tv={self.tv:.6g}, {self.neighbours}>"
+
+
+def _pair(one: Guarantee, two: Guarantee) -> Guarantee:
+    if not isinstance(two, Guarantee):
+        raise DpradError(f"compose takes guarantees, but got a {type(two).__name__}.")
+    if one.neighbours != two.neighbours:
+        one, two = one.replace_one(), two.replace_one()
+    where = one.neighbours
+    if isinstance(one, GaussianDP) and isinstance(two, GaussianDP):
+        return GaussianDP(float(np.hypot(one.mu, two.mu)), neighbours=where)
+    if isinstance(one, TotalVariation) and isinstance(two, TotalVariation):
+        a, b = one.failure, two.failure
+        return TotalVariation(a + b - a * b, neighbours=where)
+    return _Numeric(one.loss.compose(two.loss), neighbours=where)
+
+
+def _real(value: Any, name: str) -> FloatArray:
+    try:
+        result = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        raise DpradError(f"{name} must be a number or an array of numbers, but is {value!r}.") from None
+    if np.any(np.isnan(result)):
+        raise DpradError(f"{name} must be a number, but is NaN.")
+    return result
+
+
+def _like(given: Any, result: FloatArray) -> Any:
+    """A float for a number, an array for an array."""
+    return float(result) if np.ndim(given) == 0 else result

@@ -1,0 +1,31 @@
+"""What every mechanism offers, as the solvers and attacks see it.
+
+A mechanism is seen by an attacker who knows all other records: one record goes in, one output
+comes out. Categorical mechanisms read codes 0 .. size-1 in the order of the prior's support.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from dprad.guarantees import Guarantee
+
+
+@runtime_checkable
+class Mechanism(Protocol):
+    """Samples outputs, gives their log-likelihoods, and has a guarantee."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What it promises, for replaced records."""
+
+    def sample(self, records: Any, rng: np.random.Generator) -> Any:
+        """One output a record."""
+
+    def log_likelihood(self, outputs: Any, records: Any) -> Any:
+        """Log-probability (or log-density) of outputs[i] given records[i]; broadcasts."""
+
+    def describe(self) -> dict[str, Any]:
+        """Plain words and numbers, for output."""

@@ -1,0 +1,101 @@
+"""Channel: any mechanism with finitely many outputs, given as a matrix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dprad.errors import DpradError
+from dprad.guarantees import REPLACE_ONE, Guarantee, Profile, PureDP
+
+FloatArray = npt.NDArray[np.float64]
+
+# A row sum this close to one is a rounding matter.
+ROW_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Channel:
+    """``matrix[z, o]`` is the probability of output o given record z (rows as in the support).
+
+    Examples
+    --------
+    >>> Channel([[0.75, 0.25], [0.25, 0.75]]).guarantee.epsilon     # ln 3
+    1.0986122886681098
+    """
+
+    matrix: FloatArray = field(repr=False)
+
+    def __post_init__(self) -> None:
+        try:
+            matrix = np.asarray(self.matrix, dtype=float)
+        except (TypeError, ValueError):
+            raise DpradError("matrix must be a table of numbers, but is not.") from None
+        if matrix.ndim != 2 or 0 in matrix.shape:
+            raise DpradError(
+                "matrix must have one row a record and one column an output, but has shape "
+                f"{matrix.shape}."
+            )
+        # by rows, so that no second matrix is made
+        sums = matrix.sum(axis=1)
+        least = matrix.min(axis=1)
+        bad = np.flatnonzero(~((least >= 0) & (np.abs(sums - 1.0) <= ROW_TOLERANCE)))
+        if bad.size:
+            row = int(bad[0])
+            what = f"sums to {float(sums[row])!r}"
+            if not least[row] >= 0:
+                what = f"contains {float(least[row])!r}"
+            raise DpradError(
+                f"matrix must have rows of probabilities that sum to 1, but row {row} {what}. "
+                "Rows are records, columns are outputs."
+            )
+        object.__setattr__(self, "matrix", matrix)
+
+    @property
+    def size(self) -> int:
+        """Number of records."""
+        return int(self.matrix.shape[0])
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The profile of the matrix: pure DP where it is, else pair by pair. O(m^2 K)."""
+        top, bottom = self.matrix.max(axis=0), self.matrix.min(axis=0)
+        seen = top > 0
+        if np.all(bottom[seen] > 0):
+            ratio = float(np.max(np.log(top[seen]) - np.log(bottom[seen])))
+            return PureDP(ratio, neighbours=REPLACE_ONE)
+
+        def delta(epsilon: float) -> float:
+            e = np.exp(epsilon)
+            worst = 0.0
+            for row in self.matrix:
+                excess = np.maximum(row[None, :] - e * self.matrix, 0.0).sum(axis=1)
+                worst = max(worst, float(excess.max()))
+            return min(1.0, worst)
+
+        return Profile(delta, neighbours=REPLACE_ONE)
+
+    def sample(self, records: Any, rng: np.random.Generator) -> npt.NDArray[np.intp]:
+        """One output a record, by inversion. O(K) once a distinct record, O(log K) a draw."""
+        codes = np.asarray(records, dtype=np.intp)
+        u = rng.random(codes.shape)
+        result = np.empty(codes.shape, dtype=np.intp)
+        for code in np.unique(codes):
+            here = codes == code
+            steps = np.cumsum(self.matrix[code])
+            last = int(np.flatnonzero(self.matrix[code])[-1])
+            drawn = np.searchsorted(steps, u[here], "right")
+            result[here] = np.minimum(drawn, last)
+        return result
+
+    def log_likelihood(self, outputs: Any, records: Any) -> FloatArray:
+        """Log-probability of outputs given records; minus infinity where impossible."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.matrix[np.asarray(records), np.asarray(outputs)])
+
+    def describe(self) -> dict[str, Any]:
+        """Plain words and numbers, for output."""
+        return {"kind": "Channel", "records": self.size, "outputs": int(self.matrix.shape[1])}

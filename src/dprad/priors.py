@@ -1,0 +1,301 @@
+"""Prior: what is known of the population before the release.
+
+A finite table of records with probabilities, a continuous distribution on an interval, or unknown.
+Values with probability zero stay in the support: they can be guessed, and they can be the centre
+of a success set. A prior counted from n rows is itself an estimate: its kappa overstates the true
+one by about (1 - kappa) / n.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dprad.errors import DpradError, column, number, whole
+from dprad.tables import Column, array, codes, count, joint_codes
+
+FloatArray = npt.NDArray[np.float64]
+
+# A sum of probabilities this close to one is a rounding matter, and is renormalised.
+SUM_TOLERANCE = 1e-9
+# A product of domains beyond this is more likely a mistake than a table.
+MAX_DOMAIN = 10_000_000
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Prior:
+    """Records and their probabilities. Use a constructor below.
+
+    Parameters
+    ----------
+    columns
+        Names of the columns of a record.
+    support
+        The records, sorted by their columns: an array of values where there is one column, a
+        structured array (``support["age"]``) where there are several. None if not finite.
+    probabilities
+        One a record. None if not finite.
+    continuous_on
+        ``(distribution, low, high)`` of a continuous prior, else None.
+
+    Examples
+    --------
+    >>> prior = Prior.from_counts({"no": 3, "yes": 1})
+    >>> prior.kappa          # 0.75^2 + 0.25^2
+    0.625
+    """
+
+    columns: tuple[str, ...]
+    support: Column | None
+    probabilities: FloatArray | None
+    continuous_on: tuple[Any, float, float] | None = None
+
+    # -- constructors --------------------------------------------------------------------------
+    @classmethod
+    def uniform(cls, size: int) -> Prior:
+        """The values 0 .. size-1, equally likely."""
+        m = whole(size, "size", low=1, hint="It is the number of possible values.")
+        return cls(("value",), np.arange(m), np.full(m, 1.0 / m))
+
+    @classmethod
+    def from_probabilities(
+        cls,
+        probabilities: Iterable[float],
+        *,
+        support: Iterable[Any] | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> Prior:
+        """Given probabilities, of the values 0, 1, ... or of `support` (tuples: several columns)."""
+        weights = np.asarray(list(probabilities), dtype=float)
+        total = float(weights.sum()) if weights.size else 0.0
+        if not abs(total - 1.0) <= SUM_TOLERANCE:
+            raise DpradError(
+                f"probabilities must sum to 1, but sum to {total!r}. For weights that do not, use "
+                "Prior.from_counts."
+            )
+        records = range(len(weights)) if support is None else list(support)
+        if len(records) != len(weights):
+            raise DpradError(
+                f"support must have one record a probability, but has {len(records)} for "
+                f"{len(weights)} probabilities."
+            )
+        return cls._of(*_split(records, columns), weights)
+
+    @classmethod
+    def from_counts(
+        cls,
+        counts: Mapping[Any, float],
+        *,
+        columns: Sequence[str] | None = None,
+        domain: Iterable[Any] | Mapping[str, Iterable[Any]] | None = None,
+    ) -> Prior:
+        """From ``{value: weight}``; tuples as keys are records with several columns."""
+        if not isinstance(counts, Mapping):
+            raise DpradError(
+                f"counts must be a mapping from value to weight, but is a {type(counts).__name__}."
+            )
+        names, arrays = _split(list(counts), columns)
+        return cls._of(names, arrays, np.asarray(list(counts.values()), dtype=float), domain)
+
+    @classmethod
+    def from_data(
+        cls,
+        data: Any,
+        *,
+        columns: Sequence[str] | None = None,
+        weight: str | None = None,
+        missing: str = "keep",
+        domain: Iterable[Any] | Mapping[str, Iterable[Any]] | None = None,
+    ) -> Prior:
+        """Count a table where it lives: a data frame, or the path of a CSV or Parquet file.
+
+        Parameters
+        ----------
+        data
+            pandas, polars, pyarrow, DuckDB, Dask or Spark frame, or a path (``.csv``, ``.csv.gz``,
+            ``.tsv``, ``.parquet``; ``*`` allowed), which may be larger than memory.
+        columns
+            The columns that make a record; default: all but `weight`.
+        weight
+            A column of survey weights.
+        missing
+            ``"keep"`` counts a missing value as a category of its own (None); ``"refuse"`` raises.
+        domain
+            Values that are possible though perhaps never observed: an iterable for one column, a
+            mapping from column to values for several (the support is then the product).
+        """
+        if isinstance(columns, str):
+            columns = [columns]
+        names, arrays, weights = count(data, columns=columns, weight=weight, missing=missing)
+        return cls._of(tuple(names), arrays, weights, domain)
+
+    @classmethod
+    def continuous(cls, distribution: Any, low: float, high: float) -> Prior:
+        """A frozen scipy distribution, truncated to [low, high] and renormalised."""
+        a, b = number(low, "low"), number(high, "high")
+        if not a < b:
+            raise DpradError(f"high must be greater than low, but is {high!r} with low = {low!r}.")
+        if not hasattr(distribution, "cdf"):
+            raise DpradError(
+                "distribution must be a frozen scipy distribution such as scipy.stats.uniform(), "
+                f"but is a {type(distribution).__name__}."
+            )
+        mass = float(distribution.cdf(b) - distribution.cdf(a))
+        if not mass > 0:
+            raise DpradError(
+                f"distribution must have mass on [low, high], but has {mass!r} on [{a:g}, {b:g}]."
+            )
+        return cls(("value",), None, None, (distribution, a, b))
+
+    @classmethod
+    def unknown(cls) -> Prior:
+        """Nothing is assumed of the population: every answer holds for every prior."""
+        return cls((), None, None)
+
+    @classmethod
+    def _of(
+        cls,
+        columns: tuple[str, ...],
+        arrays: Sequence[Column],
+        weights: FloatArray,
+        domain: Iterable[Any] | Mapping[str, Iterable[Any]] | None = None,
+    ) -> Prior:
+        """Check the weights, widen to the domain, sort, normalise."""
+        if weights.size == 0:
+            raise DpradError("a prior must have at least one record, but the table is empty.")
+        bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+        if bad.size:
+            raise DpradError(
+                "probabilities and weights must be finite numbers of at least 0, but record "
+                f"{int(bad[0])} has {float(weights[bad[0]])!r}."
+            )
+        largest = float(weights.max())
+        if largest == 0:
+            raise DpradError("weights must have a positive sum, but all are 0.")
+        if domain is not None:
+            arrays, weights = _widen(columns, arrays, weights, domain)
+        key, size = joint_codes(arrays)
+        if size != len(key):
+            # missing values that an engine kept apart (null and NaN) are one record here
+            first = np.unique(key, return_index=True)[1]
+            weights = np.bincount(key, weights=weights, minlength=size)
+            arrays = [a[first] for a in arrays]
+        else:
+            order = np.argsort(key)
+            weights, arrays = weights[order], [a[order] for a in arrays]
+        scaled = weights / largest
+        return cls(columns, _table(columns, arrays), scaled / scaled.sum())
+
+    # -- what it tells -------------------------------------------------------------------------
+    @property
+    def kind(self) -> str:
+        """``"finite"``, ``"continuous"`` or ``"unknown"``."""
+        if self.probabilities is not None:
+            return "finite"
+        return "unknown" if self.continuous_on is None else "continuous"
+
+    @property
+    def size(self) -> int | None:
+        """Number of records in the support; None if not finite."""
+        return None if self.probabilities is None else len(self.probabilities)
+
+    @property
+    def kappa(self) -> float:
+        """Probability that two independent draws are the same record; 0 if not finite."""
+        if self.probabilities is None:
+            return 0.0
+        return min(1.0, math.fsum(self.probabilities**2))
+
+    def column(self, name: str) -> Column:
+        """The values of one column, one a record of the support."""
+        if self.support is None:
+            raise DpradError(f"a prior that is {self.kind} has no table of records.")
+        column(name, self.columns, name="column")
+        return self.support if len(self.columns) == 1 else self.support[name]
+
+    def __repr__(self) -> str:
+        if self.kind == "finite":
+            return (
+                f"Prior({self.size} records of {', '.join(self.columns)}; kappa={self.kappa:.6g})"
+            )
+        if self.continuous_on is not None:
+            return f"Prior(continuous on [{self.continuous_on[1]:g}, {self.continuous_on[2]:g}])"
+        return "Prior(unknown)"
+
+
+def _split(
+    records: Sequence[Any], columns: Sequence[str] | None
+) -> tuple[tuple[str, ...], list[Column]]:
+    """Records (values, or tuples of values) as columns with names."""
+    several = bool(records) and all(isinstance(r, tuple) for r in records)
+    width = len(records[0]) if several else 1
+    if several and any(len(r) != width for r in records):
+        raise DpradError("records must all have the same number of columns, but differ in length.")
+    if columns is None:
+        names = tuple(f"column_{i}" for i in range(width)) if several else ("value",)
+    else:
+        names = (columns,) if isinstance(columns, str) else tuple(columns)
+    if len(names) != width:
+        raise DpradError(f"columns must name the {width} columns of a record, but is {columns!r}.")
+    arrays = [array(v) for v in zip(*records, strict=True)] if several else [array(records)]
+    if len(set(records)) != len(records):
+        raise DpradError("support must list each record once, but one occurs twice.")
+    return names, arrays
+
+
+def _widen(
+    columns: tuple[str, ...],
+    arrays: Sequence[Column],
+    weights: FloatArray,
+    domain: Iterable[Any] | Mapping[str, Iterable[Any]],
+) -> tuple[list[Column], FloatArray]:
+    """Add the records of the domain that were never observed, with weight zero."""
+    if isinstance(domain, Mapping):
+        domains = {column(c, columns, name="domain"): list(v) for c, v in domain.items()}
+    elif len(columns) == 1:
+        domains = {columns[0]: list(domain)}
+    else:
+        raise DpradError(
+            "domain must be a mapping from column to values where there are several columns, "
+            f"but is a {type(domain).__name__}."
+        )
+    values = []
+    for name, observed in zip(columns, arrays, strict=True):
+        seen = codes(observed)[1].tolist()
+        allowed = domains.get(name, seen)
+        outside = set(seen) - set(allowed)
+        if outside:
+            raise DpradError(
+                f"domain of {name!r} must contain every observed value, but lacks "
+                f"{next(iter(outside))!r}. Widen the domain, or drop those rows."
+            )
+        values.append(allowed)
+    size = math.prod(len(v) for v in values)
+    if size > MAX_DOMAIN:
+        raise DpradError(
+            f"domain must span at most {MAX_DOMAIN:,} records, but its product has {size:,}. Give "
+            "domains for fewer columns."
+        )
+    table = dict.fromkeys(itertools.product(*values), 0.0)
+    observed_rows = zip(*(a.tolist() for a in arrays), strict=True)
+    table.update(zip(observed_rows, weights.tolist(), strict=True))
+    wide = [array(v) for v in zip(*table, strict=True)]
+    return wide, np.asarray(list(table.values()), dtype=float)
+
+
+def _table(columns: tuple[str, ...], arrays: Sequence[Column]) -> Column:
+    """One column: its array. Several: a structured array."""
+    if len(columns) == 1:
+        return arrays[0]
+    table = np.empty(
+        len(arrays[0]), dtype=[(n, a.dtype) for n, a in zip(columns, arrays, strict=True)]
+    )
+    for name, values in zip(columns, arrays, strict=True):
+        table[name] = values
+    return table

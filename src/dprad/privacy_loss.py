@@ -1,0 +1,269 @@
+"""A dominating pair on a grid of privacy losses: the common form of every guarantee.
+
+The pair (P, Q) is stored as the masses of P at losses ``step * (first + i)`` and at infinity; the
+mass of Q at loss x is ``exp(-x)`` times that of P, and what Q lacks to one sits at loss minus
+infinity. Its privacy profile is ``delta(eps) = sum (p - e^eps q)_+``.
+
+Everything here errs on one side. Moving mass from a loss to the two grid points around it, such
+that P and Q keep their totals, replaces the profile by its chords, and a profile is convex: the
+new pair dominates the old one. Dominating pairs compose under adaptive composition (Zhu, Dong and
+Wang 2022), which adds losses and so stays on the grid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+
+# Grid points on either side of zero for a smooth profile: the error of a bound is about 1e-8.
+GRID = 2**13
+# Above this many points after composition the grid is coarsened by two.
+MAX_POINTS = 2**15
+# e^x stays finite below this; a larger loss counts as infinite, which is the safe side.
+MAX_LOSS = 700.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PrivacyLoss:
+    """Masses of P at losses ``step * (first + i)``, and at infinity."""
+
+    step: float
+    first: int
+    p: FloatArray
+    p_infinity: float
+
+    # -- reading -------------------------------------------------------------------------------
+    @property
+    def losses(self) -> FloatArray:
+        """The finite losses, ascending."""
+        return self.step * np.arange(self.first, self.first + len(self.p), dtype=float)
+
+    @property
+    def q(self) -> FloatArray:
+        """The masses of Q at the finite losses."""
+        return self.p * np.exp(-self.losses)
+
+    def delta(self, epsilon: FloatArray) -> FloatArray:
+        """The profile, ``sum (p - e^eps q)_+``, by suffix sums: O(log K) an epsilon."""
+        p_tail = np.r_[np.cumsum(self.p[::-1])[::-1], 0.0]
+        q_tail = np.r_[np.cumsum(self.q[::-1])[::-1], 0.0]
+        at = np.searchsorted(self.losses, epsilon, "right")
+        # e^eps q is at most p there, so an overflow of e^eps meets a tail of zero
+        with np.errstate(over="ignore", invalid="ignore"):
+            below = np.where(q_tail[at] > 0, np.exp(epsilon) * q_tail[at], 0.0)
+        return np.clip(p_tail[at] - below + self.p_infinity, 0.0, 1.0)
+
+    def tradeoff(self, alpha: FloatArray) -> FloatArray:
+        """The trade-off curve: a polygon whose vertices are the tails of Q and P."""
+        q_tail = np.r_[0.0, np.cumsum(self.q[::-1])]
+        p_tail = self.p_infinity + np.r_[0.0, np.cumsum(self.p[::-1])]
+        power = np.interp(alpha, np.r_[q_tail, max(1.0, q_tail[-1])], np.r_[p_tail, 1.0])
+        return np.clip(1.0 - power, 0.0, 1.0)
+
+    # -- making --------------------------------------------------------------------------------
+    @classmethod
+    def of_point(cls, epsilon: float, delta: float) -> PrivacyLoss:
+        """The dominating pair of (epsilon, delta)-DP: losses -epsilon, epsilon and infinity."""
+        if epsilon > MAX_LOSS:
+            return cls(1.0, 0, np.zeros(1), 1.0)
+        if epsilon == 0:
+            return cls(1.0, 0, np.array([1.0 - delta]), delta)
+        up = (1.0 - delta) / (1.0 + np.exp(-epsilon))
+        down = (1.0 - delta) * np.exp(-epsilon) / (1.0 + np.exp(-epsilon))
+        return cls(epsilon, -1, np.array([down, 0.0, up]), delta)
+
+    @classmethod
+    def of_gaussian(cls, mu: float) -> PrivacyLoss:
+        """N(mu, 1) against N(0, 1), each cell of losses shared between its two ends."""
+        from scipy.special import ndtr
+
+        top = min(mu * mu / 2 + 9 * mu, MAX_LOSS)
+        index = np.arange(-GRID, GRID + 1)
+        step = top / GRID
+        losses = step * index
+
+        def cells(mean: float) -> tuple[FloatArray, float, float]:
+            """Mass of each cell, below the first and above the last, if the loss is N(mean, mu^2)."""
+            x = (losses - mean) / mu
+            left, right = ndtr(x), ndtr(-x)
+            # differences taken in the smaller tail keep their relative precision
+            mass = np.where(x[1:] > 0, right[:-1] - right[1:], left[1:] - left[:-1])
+            return mass, float(left[0]), float(right[-1])
+
+        p, p_below, p_above = cells(mu * mu / 2)
+        q, _, q_above = cells(-mu * mu / 2)
+        split = _split(p, q, losses[:-1], step)
+        masses = np.r_[split[0], 0.0] + np.r_[0.0, split[1]]
+        # above the last point: p_above = p' + infinity with q' = q_above at the last loss
+        last = min(p_above, q_above * float(np.exp(losses[-1])))
+        masses[-1] += last
+        masses[0] += p_below  # a loss may be raised
+        return cls._closed(step, -GRID, masses, p_above - last)
+
+    @classmethod
+    def of_profile(cls, delta: Callable[[FloatArray], FloatArray], top: float) -> PrivacyLoss:
+        """From any upper bound on a symmetric profile: the lower convex hull of its values.
+
+        `delta` is read at ``GRID`` points of [0, top]. A true profile is convex in e^eps, lies
+        below the values read, and satisfies ``delta(-eps) = 1 - e^-eps (1 - delta(eps))``, so it
+        lies below the hull of these points and their mirror images.
+        """
+        step = top / GRID
+        epsilon = step * np.arange(GRID + 1)
+        value = np.minimum.accumulate(np.clip(delta(epsilon), 0.0, 1.0))
+        e = np.r_[0.0, np.exp(-epsilon[:0:-1]), np.exp(epsilon)]
+        mirrored = 1.0 - np.exp(-epsilon[:0:-1]) * (1.0 - value[:0:-1])
+        u = np.r_[1.0, mirrored, value]
+        hull = _hull(e, u)
+        slope = np.diff(u[hull]) / np.diff(e[hull])
+        # flat beyond the last point: what is left there is the mass at infinity
+        q = np.diff(np.r_[slope, 0.0])
+        at = hull[1:] - 1
+        masses = np.zeros(2 * GRID + 1)
+        masses[at] = np.maximum(q, 0.0) * e[hull[1:]]
+        return cls._closed(step, -GRID, masses, float(value[-1]))
+
+    @classmethod
+    def _closed(cls, step: float, first: int, p: FloatArray, p_infinity: float) -> PrivacyLoss:
+        """Trim zeros; what rounding took from a total of one goes to infinity, the safe side."""
+        p = np.maximum(p, 0.0)
+        used = np.flatnonzero(p)
+        if len(used):
+            first, p = first + int(used[0]), p[used[0] : used[-1] + 1]
+        else:
+            first, p = 0, np.zeros(1)
+        lost = 1.0 - (float(p.sum()) + p_infinity)
+        # a lack below the rounding of the sum is no lack: pure DP must keep delta = 0
+        missing = lost if lost > 1e-15 * len(p) else 0.0
+        return cls(step, first, p, min(1.0, max(0.0, p_infinity) + missing))
+
+    # -- changing ------------------------------------------------------------------------------
+    def regrid(self, step: float) -> PrivacyLoss:
+        """The same on another grid, each mass shared between the two points around it."""
+        position = self.losses / step
+        low = np.floor(position + 1e-9)  # a loss on the grid stays there
+        offset = np.maximum(position - low, 0.0) * step
+        # shares (a, b) of mass at low and low + 1 with a + b = 1, a + b e^-step = e^-offset
+        upper = np.expm1(-offset) / np.expm1(-step)
+        index = low.astype(np.int64)
+        first = int(index[0])
+        masses = np.zeros(int(index[-1]) - first + 2)
+        np.add.at(masses, index - first, self.p * (1.0 - upper))
+        np.add.at(masses, index - first + 1, self.p * upper)
+        return PrivacyLoss._closed(step, first, masses, self.p_infinity)
+
+    def compose(self, other: PrivacyLoss) -> PrivacyLoss:
+        """Both releases seen together: losses add, masses convolve."""
+        a, b = _same_grid(self, other)
+        masses = np.convolve(a.p, b.p)
+        # 1 - (1 - a)(1 - b) without cancellation
+        infinite = a.p_infinity + b.p_infinity - a.p_infinity * b.p_infinity
+        result = PrivacyLoss._closed(a.step, a.first + b.first, masses, infinite)
+        return result._small()
+
+    def repeated(self, times: int) -> PrivacyLoss:
+        """`times` releases, by repeated squaring."""
+        result: PrivacyLoss | None = None
+        power, left = self, times
+        while left:
+            if left & 1:
+                result = power if result is None else result.compose(power)
+            left >>= 1
+            if left:
+                power = power.compose(power)
+        assert result is not None
+        return result
+
+    def _small(self) -> PrivacyLoss:
+        """Within bounds: losses beyond the range of floats count as infinite; coarsen if long."""
+        result = self
+        limit = int(MAX_LOSS / result.step) - result.first + 1
+        if limit < len(result.p):
+            kept = result.p[: max(limit, 0)]
+            rest = float(result.p[len(kept) :].sum())
+            result = PrivacyLoss._closed(
+                result.step, result.first, kept, result.p_infinity + rest
+            )
+        low = int(-MAX_LOSS / result.step) - result.first
+        if low > 0 and len(result.p) > low:
+            # the least likely losses, raised to the lowest one kept
+            p = result.p[low:].copy()
+            p[0] += float(result.p[:low].sum())
+            result = PrivacyLoss._closed(result.step, result.first + low, p, result.p_infinity)
+        while len(result.p) > MAX_POINTS:
+            result = result.regrid(2 * result.step)
+        return result
+
+    def chain(self) -> PrivacyLoss:
+        """From add-remove to replace-one: the trade-off ``f2(a) = f(1 - f(a))``.
+
+        Replacing is removing, then adding. In between stands the power u = 1 - f(a): the first
+        step spends the losses of P over u, the second those of Q, both likeliest first. A stretch
+        du with losses x (first) and y (second) has P-mass ``e^y du`` and Q-mass ``e^-x du``.
+        """
+        losses = self.losses[::-1]
+        p_edge = self.p_infinity + np.r_[0.0, np.cumsum(self.p[::-1])]
+        q_edge = np.r_[0.0, np.cumsum(self.q[::-1])]
+        edges = np.unique(np.clip(np.r_[0.0, p_edge, q_edge, 1.0], 0.0, 1.0))
+        width, middle = np.diff(edges), (edges[1:] + edges[:-1]) / 2
+        one = np.searchsorted(p_edge, middle) - 1  # -1: the infinite losses
+        two = np.searchsorted(q_edge, middle) - 1
+        last = len(losses) - 1
+        # beyond the masses kept: no power left to gain in step two, no error to pay in step one
+        second = two <= last
+        p = width[second] * np.exp(losses[np.clip(two[second], 0, last)])
+        one, two = np.minimum(one[second], last), two[second]
+        infinite = one < 0
+        index = 2 * (self.first + last) - one - two
+        low = 2 * self.first
+        masses = np.bincount(
+            index[~infinite] - low, weights=p[~infinite], minlength=2 * last + 1
+        )
+        result = PrivacyLoss._closed(self.step, low, masses, float(p[infinite].sum()))
+        return result._small()
+
+
+def _split(
+    p: FloatArray, q: FloatArray, low: FloatArray, step: float
+) -> tuple[FloatArray, FloatArray]:
+    """Share the P-mass p and Q-mass q of cells [low, low + step] between their ends."""
+    # rounding in the difference must not lower the upper share
+    slack = 4 * np.finfo(float).eps * p
+    upper = np.clip((p - q * np.exp(low) + slack) / -np.expm1(-step), 0.0, p)
+    return p - upper, upper
+
+
+def _hull(x: FloatArray, y: FloatArray) -> npt.NDArray[np.intp]:
+    """Indices of the lower convex hull of points sorted by x."""
+    kept: list[int] = []
+    for i in range(len(x)):
+        while len(kept) > 1:
+            a, b = kept[-2], kept[-1]
+            # b lies on or above the chord from a to i
+            if (y[b] - y[a]) * (x[i] - x[a]) >= (y[i] - y[a]) * (x[b] - x[a]):
+                kept.pop()
+            else:
+                break
+        kept.append(i)
+    return np.asarray(kept, dtype=np.intp)
+
+
+def _same_grid(a: PrivacyLoss, b: PrivacyLoss) -> tuple[PrivacyLoss, PrivacyLoss]:
+    """Both on one grid; exactly so where one step is a multiple of the other."""
+    if len(a.p) == 1 and a.first == 0:
+        return PrivacyLoss(b.step, 0, a.p, a.p_infinity), b
+    if len(b.p) == 1 and b.first == 0:
+        return a, PrivacyLoss(a.step, 0, b.p, b.p_infinity)
+    fine, coarse = (a, b) if a.step <= b.step else (b, a)
+    ratio = coarse.step / fine.step
+    points = len(fine.p) + len(coarse.p) * ratio
+    if abs(ratio - round(ratio)) <= 1e-9 * ratio and points <= MAX_POINTS:
+        return (a.regrid(fine.step), b.regrid(fine.step)) if ratio > 1 else (a, b)
+    spread = sum(g.step * (len(g.p) - 1) for g in (a, b))
+    step = spread / (2 * GRID)
+    return a.regrid(step), b.regrid(step)

@@ -1,0 +1,110 @@
+"""What the verbs return: frozen data that prints as a plain sentence.
+
+`Risk` holds the number and all that is needed to explain it; the words are in `explain.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from dprad import explain
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """One bound of the table: its value, or why it does not apply.
+
+    `measure` is ``"rad"`` (extra risk) or ``"rero"`` (success probability, for comparison).
+    """
+
+    name: str
+    title: str
+    source: str
+    measure: str
+    value: float | None
+    reason: str
+
+    @property
+    def applies(self) -> bool:
+        """Whether it has a value here."""
+        return self.value is not None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {f: getattr(self, f) for f in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Risk:
+    """The extra risk of taking part: RAD, with what it rests on.
+
+    Attributes
+    ----------
+    rad
+        Success with the person in the data less success without: exact, an upper bound or an
+        estimate, as `kind` says.
+    interval
+        Where the RAD of the best attack lies: a point if exact, ``(0, bound)`` for a bound, a
+        confidence interval for an estimate.
+    method
+        The theorem or solver that gave the number.
+    success_in, success_out
+        How often the RAD-optimal attack is right with the person in the data, and without; None
+        where only a bound on their difference is known. Ties go to the likeliest guess.
+    rero
+        Success probability of the attack that maximises it (another one), or a bound on it.
+    baseline
+        The chance of the best blind guess, without any release.
+    kappa
+        Probability that two random people have the same record.
+    bounds
+        Every bound in the table with its value, or the reason why it does not apply.
+    subject
+        The promise or mechanism, as plain data; `threat` likewise.
+    assumptions
+        What must hold for the number to be right.
+    """
+
+    rad: float
+    interval: tuple[float, float]
+    kind: str
+    method: str
+    success_in: float | None
+    success_out: float | None
+    rero: float
+    baseline: float
+    kappa: float
+    bounds: tuple[Bound, ...]
+    subject: dict[str, Any]
+    threat: dict[str, Any]
+    prior: str
+    assumptions: tuple[str, ...]
+
+    @property
+    def normalised(self) -> float:
+        """``rad / (1 - kappa)``; 0 if kappa = 1."""
+        return 0.0 if self.kappa >= 1.0 else self.rad / (1.0 - self.kappa)
+
+    @property
+    def attribute_advantage(self) -> float | None:
+        """The attribute advantage (Yeom et al.): RAD of an exact guess; None for other threats."""
+        exact = self.threat["loss"] == "exact" and self.threat["eta"] < 1
+        return self.rad if exact and self.threat["knows"] != "everything" else None
+
+    @property
+    def membership_advantage(self) -> float | None:
+        """True less false positive rate, ``rad / (1 - kappa)``, if everything is known."""
+        return self.normalised if self.threat["knows"] == "everything" else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, with the names of the attributes as keys."""
+        plain = {f: getattr(self, f) for f in self.__slots__ if f != "bounds"}
+        plain["interval"], plain["assumptions"] = list(self.interval), list(self.assumptions)
+        for name in ("normalised", "attribute_advantage", "membership_advantage"):
+            plain[name] = getattr(self, name)
+        plain["bounds"] = [b.to_dict() for b in self.bounds]
+        return plain
+
+    def __str__(self) -> str:
+        return explain.risk(self)

@@ -1,0 +1,175 @@
+"""Success sets: for each fiber, which classes of records each guess would be right about.
+
+Three forms, so that no m x m array need exist: one class a set (`Singletons`), intervals of
+classes on a line (`Windows`, by prefix sums), and anything else (`Relation`, sparse). In each,
+sets are grouped by fiber and stand likeliest first, which is how ties are broken.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.intp]
+
+
+class Sets(Protocol):
+    """Success sets over classes; all are non-empty."""
+
+    @property
+    def fiber(self) -> IntArray:
+        """The fiber of each set, ascending."""
+
+    @property
+    def mass(self) -> FloatArray:
+        """The prior probability of each set."""
+
+    def sums(self, values: FloatArray) -> FloatArray:
+        """Sum over each set of the rows of `values` (one row a class)."""
+
+    def members(self, classes: int) -> npt.NDArray[np.bool_]:
+        """Dense membership, sets x classes. For few classes only."""
+
+    def smallest(self, classes: int) -> FloatArray:
+        """For each class, the least mass of a set that contains it; infinity if none does."""
+
+    def largest(self, classes: int) -> FloatArray:
+        """For each class, the greatest mass of a set that contains it; minus infinity if none."""
+
+
+def starts(fiber: IntArray) -> IntArray:
+    """Where each run of equal fibers begins."""
+    if not len(fiber):
+        return np.zeros(0, dtype=np.intp)
+    return np.flatnonzero(np.r_[True, fiber[1:] != fiber[:-1]])
+
+
+def _likeliest_first(fiber: IntArray, mass: FloatArray) -> IntArray:
+    return np.lexsort((-mass, fiber))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Singletons:
+    """Each set is one class; `index` says which."""
+
+    index: IntArray
+    fiber: IntArray
+    mass: FloatArray
+
+    @classmethod
+    def of(cls, index: IntArray, fiber: IntArray, mass: FloatArray) -> Singletons:
+        """The sets {index[0]}, {index[1]}, ... given the fiber and mass of every class."""
+        order = index[_likeliest_first(fiber[index], mass[index])]
+        return cls(order, fiber[order], mass[order])
+
+    def sums(self, values: FloatArray) -> FloatArray:
+        """The rows themselves; no copy where the order is already right."""
+        if len(self.index) == len(values) and np.all(self.index[:-1] < self.index[1:]):
+            return values
+        return values[self.index]
+
+    def members(self, classes: int) -> npt.NDArray[np.bool_]:
+        """See `Sets`."""
+        return np.asarray(self.index[:, None] == np.arange(classes)[None, :])
+
+    def smallest(self, classes: int) -> FloatArray:
+        """See `Sets`."""
+        result = np.full(classes, np.inf)
+        result[self.index] = self.mass
+        return result
+
+    def largest(self, classes: int) -> FloatArray:
+        """See `Sets`."""
+        result = np.full(classes, -np.inf)
+        result[self.index] = self.mass
+        return result
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Windows:
+    """Each set is the classes low[i] .. high[i]-1."""
+
+    low: IntArray
+    high: IntArray
+    fiber: IntArray
+    mass: FloatArray
+
+    @classmethod
+    def of(cls, low: IntArray, high: IntArray, fiber: IntArray, mass: FloatArray) -> Windows:
+        """Given the bounds and fiber of every window, and the mass of every class."""
+        total = np.r_[0.0, np.cumsum(mass)]
+        # the prefix difference can stray by a rounding error; a window never exceeds one
+        weight = np.minimum(total[high] - total[low], 1.0)
+        order = _likeliest_first(fiber, weight)
+        return cls(low[order], high[order], fiber[order], weight[order])
+
+    def sums(self, values: FloatArray) -> FloatArray:
+        """Differences of prefix sums: O(classes + sets) a column."""
+        prefix = np.empty((len(values) + 1, values.shape[1]))
+        prefix[0] = 0.0
+        np.cumsum(values, axis=0, out=prefix[1:])
+        result = prefix[self.high]
+        result -= prefix[self.low]
+        return result
+
+    def members(self, classes: int) -> npt.NDArray[np.bool_]:
+        """See `Sets`."""
+        position = np.arange(classes)
+        inside = (self.low[:, None] <= position) & (position < self.high[:, None])
+        return np.asarray(inside)
+
+    def smallest(self, classes: int) -> FloatArray:
+        """Paint the windows, heaviest first, so that the lightest stays: O(sum of lengths)."""
+        return self._paint(np.argsort(-self.mass, kind="stable"), np.full(classes, np.inf))
+
+    def largest(self, classes: int) -> FloatArray:
+        """The same, lightest first."""
+        return self._paint(np.argsort(self.mass, kind="stable"), np.full(classes, -np.inf))
+
+    def _paint(self, order: IntArray, result: FloatArray) -> FloatArray:
+        for i in order:
+            result[self.low[i] : self.high[i]] = self.mass[i]
+        return result
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Relation:
+    """Any sets, as a sparse matrix sets x classes."""
+
+    matrix: Any
+    fiber: IntArray
+    mass: FloatArray
+
+    @classmethod
+    def of(cls, matrix: Any, fiber: IntArray, mass: FloatArray) -> Relation:
+        """Given the sparse membership and the fiber of every set, and the mass of every class."""
+        weight = np.minimum(matrix @ mass, 1.0)
+        order = _likeliest_first(fiber, weight)
+        return cls(matrix[order], fiber[order], weight[order])
+
+    def sums(self, values: FloatArray) -> FloatArray:
+        """A sparse product: O(members) a column."""
+        return np.asarray(self.matrix @ values)
+
+    def members(self, classes: int) -> npt.NDArray[np.bool_]:
+        """See `Sets`."""
+        return np.asarray(self.matrix.toarray() > 0)
+
+    def smallest(self, classes: int) -> FloatArray:
+        """See `Sets`."""
+        result = np.full(classes, np.inf)
+        np.minimum.at(result, self.matrix.indices, self._weights())
+        return result
+
+    def largest(self, classes: int) -> FloatArray:
+        """See `Sets`."""
+        result = np.full(classes, -np.inf)
+        np.maximum.at(result, self.matrix.indices, self._weights())
+        return result
+
+    def _weights(self) -> FloatArray:
+        return np.repeat(self.mass, np.diff(self.matrix.indptr))

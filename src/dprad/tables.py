@@ -1,0 +1,192 @@
+"""Counting rows where they live.
+
+A prior needs one number a distinct record, not the rows. The engine that holds the table (pandas,
+polars, pyarrow, DuckDB, Dask, Spark; through narwhals) groups and counts; only the counts come
+here. Files are read by DuckDB, which streams them and spills to disk, so they may be larger than
+memory. Cost: one scan of the data; memory here grows with the distinct records alone.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dprad.errors import DpradError, column, one_of
+
+Column = npt.NDArray[Any]
+
+# What DuckDB may hold before it spills to disk; a count needs far less.
+FILE_MEMORY = "512MB"
+_READERS = {".csv": "read_csv", ".tsv": "read_csv", ".parquet": "read_parquet"}
+_ROWS, _LEAST, _BLANK = "__dprad_rows", "__dprad_least", "__dprad_blank"
+
+
+def count(
+    data: Any,
+    *,
+    columns: Sequence[str] | None,
+    weight: str | None,
+    missing: str,
+) -> tuple[list[str], list[Column], npt.NDArray[np.float64]]:
+    """Distinct records of `data` and their (weighted) counts, counted inside its own engine.
+
+    Returns column names, one array of values a column, and the weights.
+    """
+    import narwhals as nw
+
+    one_of(missing, "missing", ["keep", "refuse"])
+    native = _open(data) if isinstance(data, str | Path) else data
+    try:
+        frame: Any = nw.from_native(native)
+    except TypeError:
+        raise DpradError(
+            "data must be a data frame (pandas, polars, pyarrow, DuckDB, Dask, Spark) or the path "
+            f"of a CSV or Parquet file, but is a {type(data).__name__}."
+        ) from None
+    present = frame.collect_schema().names()
+    wanted = [str(c) for c in present if c != weight] if columns is None else list(columns)
+    if not wanted:
+        raise DpradError("columns must name at least one column, but is empty.")
+    if len(set(wanted)) != len(wanted):
+        raise DpradError(f"columns must name each column once, but is {wanted!r}.")
+    for name in wanted:
+        column(name, present, name="columns")
+    if weight is None:
+        totals = [nw.len().alias(_ROWS)]
+    else:
+        column(weight, present, name="weight")
+        w = nw.col(weight)
+        totals = [
+            w.sum().alias(_ROWS),
+            w.min().alias(_LEAST),
+            w.is_null().any().alias(_BLANK),
+        ]
+    keys = [nw.col(c) for c in wanted]
+    # a weight column may also be a key, so it is not selected away before grouping
+    grouped = _fetch(frame.group_by(*keys).agg(*totals))
+    if not grouped[0]:
+        raise DpradError("data must have at least one row, but the table is empty.")
+    found, rest = grouped[: len(wanted)], grouped[len(wanted) :]
+    weights = np.array([math.nan if v is None else float(v) for v in rest[0]])
+    if weight is not None:
+        least = [math.nan if v is None else float(v) for v in rest[1]]
+        if any(rest[2]) or not np.all(np.isfinite(weights)) or min(least) < 0:
+            raise DpradError(
+                f"weight must be a column of finite numbers of at least 0, but {weight!r} has "
+                "missing, infinite or negative values. Clean or drop those rows first."
+            )
+    arrays = [array(values) for values in found]
+    if missing == "refuse":
+        for name, values in zip(wanted, arrays, strict=True):
+            if values.dtype == object and any(v is None for v in values):
+                raise DpradError(
+                    f"column {name!r} has missing values. Drop those rows, or pass missing='keep' "
+                    "to count missing as a category of its own."
+                )
+    return wanted, arrays, weights
+
+
+def _open(path: str | Path) -> Any:
+    import duckdb
+
+    name = str(path)
+    reader = next((r for s, r in _READERS.items() if name.removesuffix(".gz").endswith(s)), None)
+    if reader is None:
+        raise DpradError(
+            f"data must be a path that ends in {', '.join(_READERS)} (or .csv.gz), but is {name!r}."
+        )
+    connection = duckdb.connect(
+        config={
+            "memory_limit": FILE_MEMORY,
+            "temp_directory": tempfile.gettempdir(),
+            "preserve_insertion_order": "false",
+        }
+    )
+    try:
+        return getattr(connection, reader)(name)
+    except duckdb.Error as error:
+        reason = str(error).strip().splitlines()[0]
+        raise DpradError(f"data: the file {name!r} cannot be read ({reason}).") from None
+
+
+def _fetch(frame: Any) -> list[list[Any]]:
+    """The columns of a small result, whatever engine computed it."""
+    import narwhals as nw
+
+    if isinstance(frame, nw.LazyFrame):
+        native: Any = frame.to_native()
+        width = len(frame.collect_schema().names())
+        if frame.implementation.is_duckdb():
+            import duckdb
+
+            try:
+                rows = native.fetchall()
+            except duckdb.Error as error:
+                reason = str(error).strip().splitlines()[0]
+                raise DpradError(f"data: counting failed in DuckDB ({reason}).") from None
+        elif frame.implementation.is_pyspark():
+            rows = [tuple(row) for row in native.collect()]
+        else:
+            return _fetch(frame.collect())
+        return [list(c) for c in zip(*rows, strict=True)] if rows else [[] for _ in range(width)]
+    return [frame[name].to_list() for name in frame.columns]
+
+
+def array(values: Iterable[Any]) -> Column:
+    """A column: numbers or strings where all are, objects otherwise; every missing value is None."""
+    if isinstance(values, np.ndarray) and values.dtype.kind in "iub":
+        return values
+    items = [None if is_missing(v) else v for v in values]
+    kinds = {type(v) for v in items}
+    if kinds <= {int, float, np.int64, np.float64} and kinds:
+        return np.asarray(items)
+    if kinds in ({bool}, {str}):
+        return np.asarray(items)
+    result = np.empty(len(items), dtype=object)
+    result[:] = items
+    return result
+
+
+def is_missing(value: Any) -> bool:
+    """None, NaN, NaT and NA, all of which differ from themselves or do not compare at all."""
+    if value is None:
+        return True
+    try:
+        return bool(value != value)
+    except (TypeError, ValueError):
+        return type(value).__name__ == "NAType"
+
+
+def codes(values: Column) -> tuple[npt.NDArray[np.intp], Column]:
+    """The rank of each value among the distinct ones, and these in order; missing comes last."""
+    if values.dtype != object:
+        distinct, ranks = np.unique(values, return_inverse=True)
+        return ranks.astype(np.intp), distinct
+    unique = set(values)
+    present = [v for v in unique if v is not None]
+    try:
+        present.sort()
+    except TypeError:
+        present.sort(key=lambda v: (type(v).__name__, repr(v)))
+    ordered = present + [None] * (None in unique)
+    rank = {v: i for i, v in enumerate(ordered)}
+    distinct = np.empty(len(ordered), dtype=object)
+    distinct[:] = ordered
+    return np.fromiter((rank[v] for v in values), dtype=np.intp, count=len(values)), distinct
+
+
+def joint_codes(arrays: Sequence[Column]) -> tuple[npt.NDArray[np.intp], int]:
+    """One code a row for the tuple of its values, in the order of the tuples; and how many."""
+    code, size = codes(arrays[0])[0], 0
+    for values in arrays[1:]:
+        more, distinct = codes(values)
+        # renumbering after each column keeps the product within the range of integers
+        code = np.unique(code * len(distinct) + more, return_inverse=True)[1]
+    size = int(code.max()) + 1 if len(code) else 0
+    return code.astype(np.intp), size
