@@ -102,7 +102,7 @@ def _finite(prior: Prior, threat: Threat) -> Game:
     # classes: same fiber, same success sets; ordered by fiber, then along the line
     width = int(relation.signature.max()) + 1
     key, class_of_kept = np.unique(label * width + relation.signature[code], return_inverse=True)
-    mass = np.bincount(class_of_kept, weights=pi[kept])
+    mass = np.minimum(np.bincount(class_of_kept, weights=pi[kept]), 1.0)
     fiber, signature = key // width, key % width
     class_of = np.full(len(pi), -1, dtype=np.intp)
     class_of[kept] = class_of_kept

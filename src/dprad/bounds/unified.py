@@ -72,10 +72,9 @@ def _least_cost(p: FloatArray, q: FloatArray, groups: Separations) -> FloatArray
 
     def at(mass: FloatArray) -> FloatArray:
         mass = np.clip(mass, low, high)
-        # q may vanish where the mass does: then that side costs nothing
+        # q may vanish where the mass does: that side then costs nothing; a mass of one costs all
         with np.errstate(divide="ignore", invalid="ignore"):
-            first = np.where(q > 0, q / mass, 0.0)
-        return first + p / (1.0 - mass)
+            return np.where(q > 0, q / mass, 0.0) + p / (1.0 - mass)
 
     if groups.grain > 0:
         below = np.floor(best / groups.grain) * groups.grain

@@ -1,0 +1,5 @@
+"""``python -m dprad``."""
+
+from dprad.cli import main
+
+main()

@@ -1,0 +1,42 @@
+"""The command line: the same words as the library.
+
+Exit codes: 0 fine; 1 the risk exceeds ``--max-risk``; 2 wrong usage or bad input. The heavy parts
+load inside the commands, so that ``dprad --help`` is quick.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from cyclopts import App, CycloptsError
+
+import dprad
+from dprad.cli.assess import assess
+from dprad.cli.demo import demo
+from dprad.errors import DpradError
+
+app = App(
+    name="dprad",
+    help="What does epsilon mean? Disclosure risk of differentially private releases.",
+    version=dprad.__version__,
+    help_format="plaintext",
+)
+app.command(demo)
+app.command(assess)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run a command and exit."""
+    tokens = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        code = app(tokens, print_error=False, exit_on_error=False, result_action="return_value")
+    except (CycloptsError, DpradError) as error:
+        sentence = " ".join(str(error).split())
+        sys.stderr.write(f"dprad: {sentence}\n")
+        code = 2
+    except BrokenPipeError:
+        # the reader (head, less) has seen enough
+        sys.stderr.close()
+        code = 0
+    sys.exit(code or 0)

@@ -1,0 +1,165 @@
+"""Independent oracles, written from the definitions and sharing no code with the package.
+
+`lp_optimum`: the largest RAD over all mechanisms with a given promise, as a linear program.
+`brute_force`: RAD of a channel by enumerating outputs, fibers and guesses.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+from scipy.optimize import linprog
+
+import dprad
+
+
+@dataclass
+class Instance:
+    """A random question: success[z, g] says whether guess g is right about record z."""
+
+    pi: np.ndarray
+    fiber: np.ndarray
+    success: np.ndarray
+    prior: dprad.Prior
+    threat: dprad.Threat
+
+
+def random_instance(rng: np.random.Generator, m: int, *, knows=None, kind=None) -> Instance:
+    """Random prior (ties, zeros, a heavy record), knowledge and success relation."""
+    style = rng.integers(5)
+    if style == 0:
+        pi = np.full(m, 1.0 / m)
+    elif style == 1:
+        pi = rng.dirichlet(np.full(m, 0.3))
+    elif style == 2:
+        weights = rng.integers(0 if m > 2 else 1, 4, size=m).astype(float)
+        weights[rng.integers(m)] += 1
+        pi = weights / weights.sum()
+    elif style == 3:
+        pi = np.full(m, 0.3 / max(m - 1, 1))
+        pi[rng.integers(m)] += 1.0 - pi.sum()
+    else:
+        pi = rng.dirichlet(np.ones(m))
+    pi = pi / pi.sum()
+    knows = knows or rng.choice(["nothing", "everything", "part"])
+    if knows == "nothing":
+        fiber, known = np.zeros(m, dtype=int), "nothing"
+    elif knows == "everything":
+        fiber, known = np.arange(m), "everything"
+    else:
+        fiber = rng.integers(2, size=m)
+        labels = fiber.tolist()
+        known = lambda _support: labels  # noqa: E731
+    kind = kind or rng.choice(["exact", "absolute", "matrix", "classes"])
+    prior = dprad.Prior.from_probabilities(pi)
+    if kind == "exact":
+        success = np.eye(m, dtype=bool)
+        threat = dprad.Threat(knows=known)
+    elif kind == "absolute":
+        eta = int(rng.integers(0, 3))
+        success = np.abs(np.subtract.outer(np.arange(m), np.arange(m))) <= eta
+        threat = dprad.Threat(knows=known, loss="absolute", eta=eta)
+    elif kind == "classes":
+        group = rng.integers(2, size=m)
+        success = group[:, None] == group[None, :]
+        threat = dprad.Threat(knows=known, loss=success)
+    else:
+        success = rng.random((m, m)) < 0.4
+        success[0, 0] = True
+        threat = dprad.Threat(knows=known, loss=sparse.csr_array(success))
+    return Instance(pi, fiber, success, prior, threat)
+
+
+def attacks(instance: Instance) -> np.ndarray:
+    """Every set of records an attack can be right about: one success set, or none, a fiber."""
+    choices = []
+    for x in np.unique(instance.fiber):
+        inside = instance.fiber == x
+        options = {tuple(inside & instance.success[:, g]) for g in range(len(instance.pi))}
+        choices.append([np.array(o) for o in options | {tuple(np.zeros_like(inside))}])
+    sets = {tuple(np.logical_or.reduce(pick)) for pick in itertools.product(*choices)}
+    return np.array(sorted(sets), dtype=bool)
+
+
+def lp_optimum(instance: Instance, points, *, absent: bool = False) -> float:
+    """The largest RAD over all mechanisms with delta(E) <= d for every (E, d) in `points`.
+
+    Replace-one: between all pairs of records. `absent`: between each record and no record.
+    """
+    pi, sets = instance.pi, attacks(instance)
+    m, columns = len(pi), len(sets)
+    laws = m + int(absent)  # the last law is that without the record
+    pairs = (
+        [(z, m) for z in range(m)] + [(m, z) for z in range(m)]
+        if absent
+        else [(a, b) for a in range(m) for b in range(m) if a != b]
+    )
+    if not pairs:
+        return 0.0  # one record: nothing to learn
+    mass = sets @ pi
+    value = np.zeros((columns, laws))
+    value[:, :m] = pi * (sets - mass[:, None])
+    size = columns * laws
+
+    def law(k):
+        return np.arange(columns) * laws + k
+
+    rows, cols, data, limit = [], [], [], []
+    extra, count = size, 0
+    for e, d in points:
+        for a, b in pairs:
+            # slack[o] >= p_a(o) - e p_b(o), sum of slack <= d
+            slack = np.arange(extra, extra + columns) if d > 0 else None
+            at = np.arange(count, count + columns)
+            for index, sign in ((law(a), 1.0), (law(b), -e)):
+                rows.append(at), cols.append(index), data.append(np.full(columns, sign))
+            limit.extend([0.0] * columns)
+            count += columns
+            if slack is not None:
+                rows.append(at), cols.append(slack), data.append(np.full(columns, -1.0))
+                rows.append(np.full(columns, count)), cols.append(slack)
+                data.append(np.ones(columns))
+                limit.append(d)
+                count += 1
+                extra += columns
+    bound = sparse.csr_array(
+        (np.concatenate(data), (np.concatenate(rows), np.concatenate(cols))), shape=(count, extra)
+    )
+    total = sparse.csr_array(
+        (np.ones(size), (np.tile(np.arange(laws), columns), np.arange(size))), shape=(laws, extra)
+    )
+    objective = np.zeros(extra)
+    objective[:size] = -value.ravel()
+    found = linprog(
+        objective, A_ub=bound, b_ub=limit, A_eq=total, b_eq=np.ones(laws), bounds=(0, 1)
+    )
+    assert found.status == 0, found.message
+    return -found.fun
+
+
+def brute_force(instance: Instance, channel: np.ndarray) -> tuple[float, float]:
+    """RAD and ReRo of the best attacks on a channel, by plain loops; passing allowed."""
+    pi = instance.pi
+    rad = rero = 0.0
+    for output in channel.T:
+        pbar = float(pi @ output)
+        for x in set(instance.fiber.tolist()):
+            gains, hits = [0.0], [0.0]
+            for g in range(len(pi)):
+                inside = (instance.fiber == x) & instance.success[:, g]
+                gains.append(sum(pi[z] * (output[z] - pbar) for z in np.flatnonzero(inside)))
+                hits.append(sum(pi[z] * output[z] for z in np.flatnonzero(inside)))
+            rad += max(gains)
+            rero += max(hits)
+    return rad, rero
+
+
+def random_channel(rng: np.random.Generator, m: int, outputs: int) -> np.ndarray:
+    channel = rng.dirichlet(np.full(outputs, rng.choice([0.3, 1.0, 5.0])), size=m)
+    if rng.random() < 0.3:
+        channel[:, rng.integers(outputs)] = 0.0
+        channel += 1e-3
+    return channel / channel.sum(axis=1, keepdims=True)
