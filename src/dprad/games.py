@@ -6,7 +6,9 @@ change, and differential privacy survives averaging, so every bound may be appli
 Getting this wrong understates risk (100 records, a binary target, PureDP(1): 0.017, not 0.231).
 
 In the notation of the theory pages: `kappa` is the sum of squared class probabilities, `p_plus`
-the best chance of a blind guess, and `p_minus` the least prior mass a best guess can have.
+the best chance of a blind guess, and `p_minus` the least prior mass a best attack can have (0 where
+passing can help). `least` and `most` bound the masses strictly between 0 and 1 that the set of
+records an attack is right about can have; they may be tighter, since passing does not count there.
 """
 
 from __future__ import annotations
@@ -46,6 +48,8 @@ class Game:
     kappa: float
     p_plus: float
     p_minus: float
+    least: float
+    most: float
     nothing_known: bool
     everything_known: bool
     singletons: bool
@@ -83,6 +87,8 @@ def play(prior: Prior, threat: Threat) -> Game:
         kappa=0.0,
         p_plus=1.0,
         p_minus=0.0,
+        least=0.0,
+        most=1.0,
         nothing_known=threat.knows == "nothing",
         everything_known=threat.knows == "everything",
         singletons=False,
@@ -115,12 +121,14 @@ def _finite(prior: Prior, threat: Threat) -> Game:
         sets = relation.sets(fiber, signature, mass)
     singletons = isinstance(sets, Singletons)
     nothing_known = bool(fiber[-1] == fiber[0])
-    best = np.maximum.reduceat(sets.mass, starts(sets.fiber)) if len(sets.mass) else np.zeros(1)
+    p_plus, most = _range(sets)
     splits = nothing_known and _partitions(sets, len(mass))
     return Game(
         kappa=min(1.0, float(mass @ mass)),
-        p_plus=min(1.0, float(best.sum())),
-        p_minus=float(sets.mass.min()) if splits else 0.0,
+        p_plus=p_plus,
+        p_minus=min(float(sets.mass.min()), p_plus) if splits else 0.0,
+        least=float(sets.mass.min(initial=1.0)),
+        most=most,
         nothing_known=nothing_known,
         everything_known=alone,
         singletons=singletons,
@@ -129,6 +137,21 @@ def _finite(prior: Prior, threat: Threat) -> Game:
         sets=sets,
         class_of=class_of,
     )
+
+
+def _range(sets: Sets) -> tuple[float, float]:
+    """The greatest mass an attack can be right about, and the greatest below one."""
+    if not len(sets.mass):
+        return 0.0, 0.0
+    begin = starts(sets.fiber)
+    best = np.maximum.reduceat(sets.mass, begin)
+    total = min(1.0, float(best.sum()))
+    if total < 1.0 - 1e-12:
+        return total, total
+    # one fiber must take its second best, which may be a pass
+    own = np.repeat(best, np.diff(np.r_[begin, len(sets.mass)]))
+    second = np.maximum.reduceat(np.where(sets.mass < own, sets.mass, 0.0), begin)
+    return total, max(0.0, 1.0 - float(np.min(best - second)))
 
 
 def _partitions(sets: Sets, classes: int) -> bool:
@@ -325,6 +348,8 @@ def _continuous(prior: Prior, threat: Threat) -> Game:
             kappa=0.0,
             p_plus=1.0,
             p_minus=0.0,
+            least=0.0,
+            most=1.0,
             nothing_known=False,
             everything_known=True,
             singletons=False,
@@ -345,10 +370,14 @@ def _continuous(prior: Prior, threat: Threat) -> Game:
     # any centre in [edge[i], edge[i+1]] has a window between these two
     outer = cdf(edge[1:] + eta) - cdf(edge[:-1] - eta)
     inner = cdf(edge[:-1] + eta) - cdf(edge[1:] - eta)
+    p_plus = min(1.0, float(outer.max())) if eta > 0 else 0.0
+    p_minus = max(0.0, float(inner.min())) if eta > 0 else 0.0
     return Game(
         kappa=0.0,
-        p_plus=min(1.0, float(outer.max())) if eta > 0 else 0.0,
-        p_minus=max(0.0, float(inner.min())) if eta > 0 else 0.0,
+        p_plus=p_plus,
+        p_minus=p_minus,
+        least=p_minus,
+        most=p_plus,
         nothing_known=True,
         everything_known=False,
         singletons=False,

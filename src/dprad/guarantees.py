@@ -281,10 +281,13 @@ class GaussianDP(Guarantee):
 class Profile(Guarantee):
     """Any privacy profile: a function epsilon -> delta, for epsilon >= 0, or an upper bound on one.
 
+    A true profile is convex in e^epsilon and obeys ``delta(-e) = 1 - exp(-e) (1 - delta(e))``.
+    Where the function does not, the smaller value that this implies is used.
+
     Examples
     --------
     >>> import math
-    >>> promise = Profile(lambda eps: math.exp(-3 * eps) / 4, neighbours="replace-one")
+    >>> promise = Profile(lambda eps: math.exp(-eps) / 4, neighbours="replace-one")
     >>> promise.tv
     0.25
     """
@@ -299,9 +302,12 @@ class Profile(Guarantee):
                 "function must be a callable epsilon -> delta, but is a "
                 f"{type(self.function).__name__}."
             )
-        self._delta(np.linspace(0.0, 10.0, 11))
+        self._read(np.linspace(0.0, 10.0, 11))
 
     def _delta(self, epsilon: FloatArray) -> FloatArray:
+        return np.minimum(self._read(epsilon), self.loss.delta(epsilon))
+
+    def _read(self, epsilon: FloatArray) -> FloatArray:
         flat = np.ravel(epsilon)
         value = np.array([float(self.function(float(e))) for e in flat]).reshape(epsilon.shape)
         bad = ~((value >= 0) & (value <= 1))
@@ -315,14 +321,11 @@ class Profile(Guarantee):
 
     def _loss(self) -> PrivacyLoss:
         top = 1.0
-        ends = self._delta(np.array([MAX_LOSS]))[0]
+        ends = self._read(np.array([MAX_LOSS]))[0]
         # no need to look beyond where the profile has reached its limit
-        while top < MAX_LOSS and self._delta(np.array([top]))[0] > max(NEGLIGIBLE, ends):
+        while top < MAX_LOSS and self._read(np.array([top]))[0] > max(NEGLIGIBLE, ends):
             top *= 1.25
-        return PrivacyLoss.of_profile(self._delta, min(top, MAX_LOSS))
-
-    def _tradeoff(self, alpha: FloatArray) -> FloatArray:
-        return self.loss.tradeoff(alpha)
+        return PrivacyLoss.of_profile(self._read, min(top, MAX_LOSS))
 
 
 @dataclass(frozen=True, eq=False)

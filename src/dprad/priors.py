@@ -56,6 +56,11 @@ class Prior:
     probabilities: FloatArray | None
     continuous_on: tuple[Any, float, float] | None = None
 
+    def __post_init__(self) -> None:
+        for values in (self.support, self.probabilities):
+            if values is not None:
+                values.setflags(write=False)
+
     # -- constructors --------------------------------------------------------------------------
     @classmethod
     def uniform(cls, size: int) -> Prior:

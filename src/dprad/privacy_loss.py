@@ -123,9 +123,13 @@ class PrivacyLoss:
         slope = np.diff(u[hull]) / np.diff(e[hull])
         # flat beyond the last point: what is left there is the mass at infinity
         q = np.diff(np.r_[slope, 0.0])
-        at = hull[1:] - 1
         masses = np.zeros(2 * GRID + 1)
-        masses[at] = np.maximum(q, 0.0) * e[hull[1:]]
+        masses[hull[1:] - 1] = np.maximum(q, 0.0) * e[hull[1:]]
+        # the lower half is the mirror image; read off rather than differenced next to one
+        upper = masses[GRID + 1 :]
+        masses[:GRID] = (upper * np.exp(-epsilon[1:]))[::-1]
+        rest = float(masses[:GRID].sum() + upper.sum()) + float(value[-1])
+        masses[GRID] = max(0.0, 1.0 - rest)
         return cls._closed(step, -GRID, masses, float(value[-1]))
 
     @classmethod

@@ -24,7 +24,8 @@ Column = npt.NDArray[Any]
 # What DuckDB may hold before it spills to disk; a count needs far less.
 FILE_MEMORY = "512MB"
 _READERS = {".csv": "read_csv", ".tsv": "read_csv", ".parquet": "read_parquet"}
-_ROWS, _LEAST, _BLANK = "__dprad_rows", "__dprad_least", "__dprad_blank"
+# Names of the counts, unlikely to be a user's column.
+_TOTAL, _LEAST, _FILLED, _ROWS = (f"__dprad_{n}" for n in ("total", "least", "filled", "rows"))
 
 
 def count(
@@ -58,14 +59,15 @@ def count(
     for name in wanted:
         column(name, present, name="columns")
     if weight is None:
-        totals = [nw.len().alias(_ROWS)]
+        totals = [nw.len().alias(_TOTAL)]
     else:
         column(weight, present, name="weight")
         w = nw.col(weight)
         totals = [
-            w.sum().alias(_ROWS),
+            w.sum().alias(_TOTAL),
             w.min().alias(_LEAST),
-            w.is_null().any().alias(_BLANK),
+            w.count().alias(_FILLED),
+            nw.len().alias(_ROWS),
         ]
     keys = [nw.col(c) for c in wanted]
     # a weight column may also be a key, so it is not selected away before grouping
@@ -76,7 +78,7 @@ def count(
     weights = np.array([math.nan if v is None else float(v) for v in rest[0]])
     if weight is not None:
         least = [math.nan if v is None else float(v) for v in rest[1]]
-        if any(rest[2]) or not np.all(np.isfinite(weights)) or min(least) < 0:
+        if rest[2] != rest[3] or not np.all(np.isfinite(weights)) or not min(least) >= 0:
             raise DpradError(
                 f"weight must be a column of finite numbers of at least 0, but {weight!r} has "
                 "missing, infinite or negative values. Clean or drop those rows first."

@@ -5,8 +5,10 @@ likelihood ratio l under Q0 and ``delta0(k) = E (l - k)_+``. If psi >= 0 is conv
 ``P psi(u) + (1-P) psi(w) >= P (1-P) (u - w)`` for u >= w >= 0 and all P that occur, then for every
 prior, knowledge and tolerance RAD <= E psi(l). Adaptive training is included. Two choices of psi:
 
-E1, masses in [P-, P+]:  RAD <= inf_k (1 + P+ - P-) delta0(k) + (k - 1) P+ ;
-E2, any masses:          a parabola near k that turns into (sqrt|x - k| - const)^2.
+E1, masses in [a, b]:  RAD <= inf_k (1 + b - a) delta0(k) + (k - 1) b ;
+E2, any masses:        a parabola near k that turns into (sqrt|x - k| - const)^2.
+
+Masses 0 and 1 need not be counted (such sets gain nothing), so a and b are `least` and `most`.
 
 Much better than converting the promise to replace-one first: 0.4377 against 0.5876 for 1-GDP when
 everything is known. For uniform priors and nothing known E1 cannot be improved (Theorem D).
@@ -22,7 +24,7 @@ from dprad.guarantees import Guarantee
 
 def theorem_e1(guarantee: Guarantee, game: Game) -> float:
     """The least over k in the grid of privacy losses; any k is valid. O(K)."""
-    high, low = game.p_plus, game.p_minus
+    high, low = game.most, game.least
     losses = guarantee.loss.losses
     values = (1.0 + high - low) * guarantee.delta(losses) + np.expm1(losses) * high
     return float(min(values.min(), 1.0 - low))

@@ -105,7 +105,7 @@ def separations(game: Game) -> Separations:
     pi, sets = game.probabilities, game.sets
     if pi is None or sets is None or game.fiber is None:
         one = np.ones(1)
-        return Separations(one, one * game.p_minus, one * game.p_plus, 0.0)
+        return Separations(one, one * game.least, one * game.most, 0.0)
     grain = 1.0 / len(pi) if game.uniform else 0.0
     if game.everything_known:
         parts = _everything(pi, sets.mass)

@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+import math
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import scipy.stats
+
+from dprad import DpradError, Prior
+
+FRAME = {
+    "age": [30, 30, 40, 40, 40, 50],
+    "job": ["clerk", "baker", "baker", "baker", None, "clerk"],
+    "w": [1.0, 2.0, 0.5, 0.5, 4.0, 0.0],
+}
+
+
+def engines(tmp_path):
+    pandas = pd.DataFrame(FRAME)
+    pandas.to_csv(tmp_path / "t.csv", index=False)
+    pandas.to_csv(tmp_path / "t.csv.gz", index=False)
+    pandas.to_parquet(tmp_path / "t.parquet")
+    yield "pandas", pandas
+    yield "polars", pl.DataFrame(FRAME)
+    yield "polars lazy", pl.LazyFrame(FRAME)
+    yield "pyarrow", pa.table(FRAME)
+    yield "duckdb", duckdb.connect().from_arrow(pa.table(FRAME))
+    import dask.dataframe as dd
+
+    yield "dask", dd.from_pandas(pandas, npartitions=2)
+    yield "csv", str(tmp_path / "t.csv")
+    yield "csv.gz", tmp_path / "t.csv.gz"
+    yield "parquet", tmp_path / "t.parquet"
+
+
+def as_dict(prior):
+    rows = prior.support.tolist()
+    return dict(zip(rows, prior.probabilities.tolist(), strict=True))
+
+
+@pytest.mark.filterwarnings("default")  # engines warn about one another
+def test_every_engine_counts_alike(tmp_path):
+    for name, table in engines(tmp_path):
+        one = Prior.from_data(table, columns=["age"])
+        assert as_dict(one) == pytest.approx({30: 1 / 3, 40: 1 / 2, 50: 1 / 6}), name
+        two = Prior.from_data(table, columns=["age", "job"])
+        assert two.columns == ("age", "job") and two.size == 5, name
+        assert as_dict(two)[(40, "baker")] == pytest.approx(1 / 3), name
+        assert as_dict(two)[(40, None)] == pytest.approx(1 / 6), name
+        assert two.support["age"].tolist() == [30, 30, 40, 40, 50], name
+        assert two.support["job"].tolist() == ["baker", "clerk", "baker", None, "clerk"], name
+        heavy = Prior.from_data(table, columns=["age"], weight="w")
+        assert as_dict(heavy) == pytest.approx({30: 3 / 8, 40: 5 / 8, 50: 0.0}), name
+        every = Prior.from_data(table)
+        assert every.columns == ("age", "job", "w"), name
+        with pytest.raises(DpradError, match="'job' has missing values"):
+            Prior.from_data(table, columns=["job"], missing="refuse")
+
+
+def test_missing_numbers_are_one_category():
+    prior = Prior.from_data(pl.DataFrame({"x": [1.5, float("nan"), None, 2.5]}))
+    assert prior.support.tolist() == [1.5, 2.5, None]
+    assert prior.probabilities.tolist() == [0.25, 0.25, 0.5]
+
+
+def test_domain_keeps_unseen_values():
+    prior = Prior.from_data(pl.DataFrame({"hours": [1, 1, 3]}), columns=["hours"], domain=range(5))
+    assert prior.support.tolist() == [0, 1, 2, 3, 4]
+    assert prior.probabilities.tolist() == pytest.approx([0, 2 / 3, 0, 1 / 3, 0])
+    table = Prior.from_counts({(0, "a"): 1, (2, "b"): 3}, columns=["x", "y"], domain={"x": range(3)})
+    assert table.size == 6 and as_dict(table)[(1, "a")] == 0.0
+    assert as_dict(table)[(2, "b")] == 0.75
+
+
+def test_domain_must_hold_what_was_seen():
+    with pytest.raises(DpradError, match="lacks 7"):
+        Prior.from_counts({7: 1}, domain=range(5))
+    with pytest.raises(DpradError, match="mapping from column"):
+        Prior.from_counts({(1, 2): 1}, domain=range(5))
+    with pytest.raises(DpradError, match="Did you mean 'hours'"):
+        Prior.from_counts({1: 1}, columns=["hours"], domain={"hour": range(5)})
+    with pytest.raises(DpradError, match="at most"):
+        wide = {c: range(1000) for c in "xyz"}
+        Prior.from_counts({(1, 2, 3): 1}, columns=["x", "y", "z"], domain=wide)
+
+
+def test_support_is_sorted_and_kappa_counts():
+    prior = Prior.from_counts({"b": 1, "a": 2, "c": 1})
+    assert prior.support.tolist() == ["a", "b", "c"]
+    assert prior.probabilities.tolist() == [0.5, 0.25, 0.25]
+    assert prior.kappa == 0.375
+    assert Prior.uniform(101).support.tolist() == list(range(101))
+    assert Prior.uniform(4).kappa == 0.25
+    mixed = Prior.from_counts({1: 1, "a": 1, None: 2})
+    assert mixed.support.tolist()[-1] is None and mixed.kappa == 0.375
+
+
+def test_extreme_weights():
+    assert Prior.from_counts({0: 1e308, 1: 1e308}).kappa == 0.5
+    assert Prior.from_counts({0: 1e-308, 1: 1e-308}).kappa == 0.5
+    assert Prior.uniform(1).kappa == 1.0
+    assert Prior.from_counts({0: 1, 1: 0}).size == 2
+
+
+def test_not_finite():
+    unknown = Prior.unknown()
+    assert (unknown.kind, unknown.size, unknown.kappa) == ("unknown", None, 0.0)
+    line = Prior.continuous(scipy.stats.norm(), -1, 1)
+    assert (line.kind, line.kappa, line.support) == ("continuous", 0.0, None)
+    assert "continuous" in repr(line)
+    with pytest.raises(DpradError, match="high must be greater"):
+        Prior.continuous(scipy.stats.norm(), 1, 1)
+    with pytest.raises(DpradError, match="frozen scipy"):
+        Prior.continuous(3, 0, 1)
+    with pytest.raises(DpradError, match="must have mass"):
+        Prior.continuous(scipy.stats.uniform(), 5, 6)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Prior.from_probabilities([0.5, 0.4]), "sum to 1"),
+        (lambda: Prior.from_probabilities([1.5, -0.5]), "record 1 has -0.5"),
+        (lambda: Prior.from_probabilities([math.nan, 1.0]), "sum to 1"),
+        (lambda: Prior.from_probabilities([]), "sum to 1"),
+        (lambda: Prior.from_probabilities([0.5, 0.5], support=[1]), "one record a probability"),
+        (lambda: Prior.from_probabilities([0.5, 0.5], support=[1, 1]), "occurs twice"),
+        (lambda: Prior.from_counts({}), "at least one record"),
+        (lambda: Prior.from_counts({1: 0}), "positive sum"),
+        (lambda: Prior.from_counts({1: math.nan}), "has nan"),
+        (lambda: Prior.from_counts({1: -1, 2: 3}), "has -1.0"),
+        (lambda: Prior.from_counts([1, 2]), "mapping"),
+        (lambda: Prior.from_counts({(1, 2): 1, (1,): 1}), "same number"),
+        (lambda: Prior.uniform(0), "size must be"),
+        (lambda: Prior.uniform(2.5), "whole number"),
+        (lambda: Prior.from_data(pl.DataFrame({"a": []})), "table is empty"),
+        (lambda: Prior.from_data(pl.DataFrame({"age": [1]}), columns=["agee"]), "mean 'age'"),
+        (lambda: Prior.from_data(pl.DataFrame({"a": [1]}), columns=[]), "at least one column"),
+        (lambda: Prior.from_data(pl.DataFrame({"a": [1]}), columns=["a", "a"]), "once"),
+        (lambda: Prior.from_data(pl.DataFrame({"a": [1]}), weight="b"), "weight names"),
+        (lambda: Prior.from_data(pl.DataFrame({"a": [1], "w": [-1]}), weight="w"), "negative"),
+        (lambda: Prior.from_data(pl.DataFrame({"a": [1, 1], "w": [3, -1]}), weight="w"), "negat"),
+        (lambda: Prior.from_data(pl.DataFrame({"a": [1], "w": [None]}), weight="w"), "missing"),
+        (lambda: Prior.from_data(pl.DataFrame({"a": [1]}), missing="drop"), "missing must be"),
+        (lambda: Prior.from_data({"a": [1]}), "data frame"),
+        (lambda: Prior.from_data("table.xlsx"), "ends in"),
+        (lambda: Prior.from_data("nowhere.csv"), "cannot be read"),
+    ],
+)
+def test_bad_input(make, words):
+    with pytest.raises(DpradError, match=words):
+        make()
+
+
+def test_a_broken_file_is_a_sentence(tmp_path):
+    (tmp_path / "t.parquet").write_bytes(b"not parquet")
+    with pytest.raises(DpradError, match="cannot be read"):
+        Prior.from_data(tmp_path / "t.parquet")
+
+
+def test_arrays_cannot_be_changed_behind_our_back():
+    prior = Prior.uniform(3)
+    with pytest.raises(ValueError, match="read-only"):
+        prior.probabilities[0] = 1.0
+
+
+def test_relation_of_sample_and_kappa(rng):
+    """A prior counted from n rows overstates kappa by about (1 - kappa)/n."""
+    truth = Prior.from_probabilities([0.5, 0.3, 0.2])
+    n, seen = 50, []
+    for _ in range(2000):
+        counts = rng.multinomial(n, truth.probabilities)
+        seen.append(Prior.from_counts(dict(enumerate(counts.tolist()))).kappa)
+    # the mean of 2000 has a standard error of about 0.002 here; false alarm below 1e-6
+    assert np.mean(seen) - truth.kappa == pytest.approx((1 - truth.kappa) / n, abs=0.01)
