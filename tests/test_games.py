@@ -6,12 +6,12 @@ import numpy as np
 import polars as pl
 import pytest
 import scipy.stats
-from oracles import random_instance
 from scipy import sparse
 
 from dprad import DpradError, Prior, PureDP, Threat, assess
 from dprad.games import EARTH_RADIUS, play
 from dprad.success import Singletons, Windows
+from oracles import random_instance
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -72,7 +72,7 @@ def test_windows_on_an_evenly_filled_line_partition_it():
     # 0, 1, 2 within 1: {0,1}, {0,1,2}, {1,2}: the second alone
     assert play(Prior.uniform(3), Threat(loss="absolute", eta=1)).p_minus == pytest.approx(2 / 3)
     # 0, 2, 3, 4, 6 within 2: {0,2}, {0,2,3,4}, {2,3,4}, {2,3,4,6}, {4,6}: none
-    none = Prior.from_counts({v: 1 for v in (0, 2, 3, 4, 6)})
+    none = Prior.from_counts(dict.fromkeys((0, 2, 3, 4, 6), 1))
     assert play(none, Threat(loss="absolute", eta=2)).p_minus == 0.0
 
 
@@ -95,13 +95,18 @@ def test_absolute_equals_matrix_equals_callable(rng):
         distance = np.abs(np.subtract.outer(values, values))
         labels = rng.integers(2, size=m).tolist()
         games = [
-            play(prior, Threat(knows=lambda _: labels, loss="absolute", eta=eta)),
-            play(prior, Threat(knows=lambda _: labels, loss=distance <= eta)),
-            play(prior, Threat(knows=lambda _: labels, loss=sparse.csr_array(distance <= eta))),
+            play(prior, Threat(knows=lambda _, labels=labels: labels, loss="absolute", eta=eta)),
+            play(prior, Threat(knows=lambda _, labels=labels: labels, loss=distance <= eta)),
             play(
                 prior,
                 Threat(
-                    knows=lambda _: labels,
+                    knows=lambda _, labels=labels: labels, loss=sparse.csr_array(distance <= eta)
+                ),
+            ),
+            play(
+                prior,
+                Threat(
+                    knows=lambda _, labels=labels: labels,
                     loss=lambda t, g: np.abs(t[:, None] - g[None, :]),
                     eta=eta,
                 ),

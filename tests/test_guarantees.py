@@ -104,11 +104,14 @@ def test_scalars_and_arrays():
 # -- composition ---------------------------------------------------------------------------------
 def kov(epsilon, delta, times, j):
     """Kairouz, Oh and Viswanath 2015: delta at (times - 2 j) epsilon, in plain sums."""
-    top = sum(
-        math.comb(times, i)
-        * (math.exp((times - i) * epsilon) - math.exp((times - 2 * j + i) * epsilon))
-        for i in range(j)
-    ) / (1 + math.exp(epsilon)) ** times
+    top = (
+        sum(
+            math.comb(times, i)
+            * (math.exp((times - i) * epsilon) - math.exp((times - 2 * j + i) * epsilon))
+            for i in range(j)
+        )
+        / (1 + math.exp(epsilon)) ** times
+    )
     return 1 - (1 - delta) ** times * (1 - top)
 
 

@@ -71,7 +71,9 @@ def test_domain_keeps_unseen_values():
     prior = Prior.from_data(pl.DataFrame({"hours": [1, 1, 3]}), columns=["hours"], domain=range(5))
     assert prior.support.tolist() == [0, 1, 2, 3, 4]
     assert prior.probabilities.tolist() == pytest.approx([0, 2 / 3, 0, 1 / 3, 0])
-    table = Prior.from_counts({(0, "a"): 1, (2, "b"): 3}, columns=["x", "y"], domain={"x": range(3)})
+    table = Prior.from_counts(
+        {(0, "a"): 1, (2, "b"): 3}, columns=["x", "y"], domain={"x": range(3)}
+    )
     assert table.size == 6 and as_dict(table)[(1, "a")] == 0.0
     assert as_dict(table)[(2, "b")] == 0.75
 
@@ -83,8 +85,8 @@ def test_domain_must_hold_what_was_seen():
         Prior.from_counts({(1, 2): 1}, domain=range(5))
     with pytest.raises(DpradError, match="Did you mean 'hours'"):
         Prior.from_counts({1: 1}, columns=["hours"], domain={"hour": range(5)})
+    wide = {c: range(1000) for c in "xyz"}
     with pytest.raises(DpradError, match="at most"):
-        wide = {c: range(1000) for c in "xyz"}
         Prior.from_counts({(1, 2, 3): 1}, columns=["x", "y", "z"], domain=wide)
 
 

@@ -6,16 +6,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from dprad import bounds
+from dprad.arrays import Column, IntArray
 from dprad.errors import DpradError, column
 from dprad.exact import solve
 from dprad.games import Game, play
 from dprad.guarantees import ADD_REMOVE, Guarantee
 from dprad.priors import Prior
 from dprad.results import Risk
-from dprad.tables import Column, codes, joint_codes
+from dprad.tables import codes, joint_codes
 from dprad.threats import Threat
 
 Query = str | Sequence[str] | Callable[[Column], Sequence[Any]]
@@ -59,6 +59,7 @@ def assess(
     ...                     prior=dprad.Prior.uniform(2))
     >>> round(risk.rad, 12), round(risk.success_in, 12), risk.kind
     (0.25, 0.75, 'exact')
+
     """
     threat = Threat() if threat is None else threat
     game = play(prior, threat)
@@ -112,11 +113,10 @@ def _promised(guarantee: Guarantee, prior: Prior, threat: Threat, game: Game) ->
 
 
 def _run(subject: Any, prior: Prior, threat: Threat, game: Game, query: Query | None) -> Risk:
-    pi = prior.probabilities
-    size = getattr(subject, "size", None)
-    read = np.zeros(0, dtype=np.intp)
-    if pi is not None and size is not None:
-        read = _read(prior, threat, query, size, type(subject).__name__)
+    pi, read = np.zeros(0), np.zeros(0, dtype=np.intp)
+    if prior.probabilities is not None and hasattr(subject, "size"):
+        pi = prior.probabilities
+        read = _read(prior, threat, query, subject.size, type(subject).__name__)
     solution = solve(subject, game, read, pi)
     # rounding can leave a risk of -1e-17 or a success of 1 + 1e-16
     rad = min(max(solution.rad, 0.0), 1.0 - game.kappa)
@@ -139,9 +139,7 @@ def _run(subject: Any, prior: Prior, threat: Threat, game: Game, query: Query | 
     )
 
 
-def _read(
-    prior: Prior, threat: Threat, query: Query | None, size: int, name: str
-) -> npt.NDArray[np.intp]:
+def _read(prior: Prior, threat: Threat, query: Query | None, size: int, name: str) -> IntArray:
     """The category code that the mechanism reads of each record."""
     if callable(query):
         labels = np.asarray(query(prior.support))  # type: ignore[arg-type]

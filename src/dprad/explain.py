@@ -65,7 +65,9 @@ def details(result: Risk) -> str:
     """Everything else worth knowing, line by line."""
     lines = [f"A blind guess, without any release, is right in {share(result.baseline)}."]
     if result.kind == "upper-bound":
-        lines.append(f"The attacker's whole success, whatever its cause, is at most {result.rero:.4f}.")
+        lines.append(
+            f"The attacker's whole success, whatever its cause, is at most {result.rero:.4f}."
+        )
     elif result.threat["knows"] != "everything":
         lines.append(
             f"An attacker who wants only to be right, whatever the cause, is so in "

@@ -18,15 +18,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dprad.arrays import BoolArray, FloatArray, IntArray
 from dprad.errors import DpradError
 from dprad.priors import Prior
 from dprad.success import Relation, Sets, Singletons, Windows, starts
 from dprad.threats import Threat, target_values
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.intp]
 
 EARTH_RADIUS = 6_371_008.8  # metres, mean radius
 # |0.3 - 0.1| <= 0.2 must hold although floating point says 0.19999999999999998 or more
@@ -178,7 +175,7 @@ class _Success:
     """
 
     signature: IntArray
-    guessable: npt.NDArray[np.bool_]
+    guessable: BoolArray
     sets: Callable[[IntArray, IntArray, FloatArray], Sets] | None
 
 
@@ -262,9 +259,7 @@ def _general(matrix: Any) -> _Success:
 
         mine = patterns[own].tocoo()  # classes x guesses
         key, row = np.unique(fiber[mine.row] * matrix.shape[1] + mine.col, return_inverse=True)
-        member = sparse.csr_array(
-            (np.ones(len(row)), (row, mine.row)), shape=(len(key), len(mass))
-        )
+        member = sparse.csr_array((np.ones(len(row)), (row, mine.row)), shape=(len(key), len(mass)))
         if np.all(np.diff(member.indptr) == 1):
             return Singletons.of(np.unique(member.indices), fiber, mass)
         return Relation.of(member, key // matrix.shape[1], mass)

@@ -14,12 +14,10 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from dprad.arrays import FloatArray
 from dprad.errors import DpradError, number, one_of, whole
 from dprad.privacy_loss import MAX_LOSS, PrivacyLoss
-
-FloatArray = npt.NDArray[np.float64]
 
 REPLACE_ONE, ADD_REMOVE = "replace-one", "add-remove"
 _NEIGHBOURS = (
@@ -132,6 +130,7 @@ class ApproxDP(Guarantee):
     --------
     >>> ApproxDP(1.0, 1e-6, neighbours="replace-one").delta(1.0)
     1e-06
+
     """
 
     epsilon: float
@@ -155,12 +154,14 @@ class ApproxDP(Guarantee):
     def _delta(self, epsilon: FloatArray) -> FloatArray:
         # delta + (1 - delta) (e^E - e^eps)_+ / (1 + e^E), scaled by e^-E against overflow
         gap = np.maximum(-np.expm1(np.minimum(epsilon - self.epsilon, 0.0)), 0.0)
-        return self.failure + (1.0 - self.failure) * gap / (1.0 + np.exp(-self.epsilon))
+        value = self.failure + (1.0 - self.failure) * gap / (1.0 + np.exp(-self.epsilon))
+        return np.asarray(value)
 
     def _tradeoff(self, alpha: FloatArray) -> FloatArray:
         rest = 1.0 - self.failure
         steep = rest - np.exp(min(self.epsilon, MAX_LOSS)) * alpha
-        return np.maximum(np.maximum(steep, (rest - alpha) * np.exp(-self.epsilon)), 0.0)
+        flat = (rest - alpha) * np.exp(-self.epsilon)
+        return np.asarray(np.maximum(np.maximum(steep, flat), 0.0))
 
     def _numbers(self) -> dict[str, float]:
         return {"epsilon": self.epsilon, "delta": self.failure}
@@ -177,6 +178,7 @@ class PureDP(ApproxDP):
     >>> promise = PureDP(1.0, neighbours="replace-one")
     >>> round(promise.tv, 6)            # tanh(1/2)
     0.462117
+
     """
 
     name: ClassVar[str] = "PureDP"
@@ -198,6 +200,7 @@ class TotalVariation(ApproxDP):
     --------
     >>> TotalVariation(0.1, neighbours="replace-one").repeated(2).tv     # 1 - 0.9^2
     0.19
+
     """
 
     name: ClassVar[str] = "TotalVariation"
@@ -233,6 +236,7 @@ class GaussianDP(Guarantee):
     --------
     >>> GaussianDP(1.0, neighbours="add-remove").replace_one().mu
     2.0
+
     """
 
     mu: float
@@ -260,7 +264,7 @@ class GaussianDP(Guarantee):
         value = ndtr(a) - np.exp(np.minimum(epsilon + log_ndtr(b), 0.0))
         # at zero the difference has a form without cancellation
         at_zero = erf(self.mu / np.sqrt(8.0))
-        return np.maximum(np.where(epsilon == 0, at_zero, value), 0.0)
+        return np.asarray(np.maximum(np.where(epsilon == 0, at_zero, value), 0.0))
 
     def _tradeoff(self, alpha: FloatArray) -> FloatArray:
         from scipy.special import ndtr, ndtri
@@ -290,6 +294,7 @@ class Profile(Guarantee):
     >>> promise = Profile(lambda eps: math.exp(-eps) / 4, neighbours="replace-one")
     >>> promise.tv
     0.25
+
     """
 
     function: Callable[[Any], Any]
@@ -363,7 +368,9 @@ def _real(value: Any, name: str) -> FloatArray:
     try:
         result = np.asarray(value, dtype=float)
     except (TypeError, ValueError):
-        raise DpradError(f"{name} must be a number or an array of numbers, but is {value!r}.") from None
+        raise DpradError(
+            f"{name} must be a number or an array of numbers, but is {value!r}."
+        ) from None
     if np.any(np.isnan(result)):
         raise DpradError(f"{name} must be a number, but is NaN.")
     return result

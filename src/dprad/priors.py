@@ -15,12 +15,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dprad.arrays import Column, FloatArray
 from dprad.errors import DpradError, column, number, whole
-from dprad.tables import Column, array, codes, count, joint_codes
-
-FloatArray = npt.NDArray[np.float64]
+from dprad.tables import array, codes, count, joint_codes
 
 # A sum of probabilities this close to one is a rounding matter, and is renormalised.
 SUM_TOLERANCE = 1e-9
@@ -49,6 +47,7 @@ class Prior:
     >>> prior = Prior.from_counts({"no": 3, "yes": 1})
     >>> prior.kappa          # 0.75^2 + 0.25^2
     0.625
+
     """
 
     columns: tuple[str, ...]
@@ -76,7 +75,7 @@ class Prior:
         support: Iterable[Any] | None = None,
         columns: Sequence[str] | None = None,
     ) -> Prior:
-        """Given probabilities, of the values 0, 1, ... or of `support` (tuples: several columns)."""
+        """Given probabilities of the values 0, 1, ... or of `support` (tuples: several columns)."""
         weights = np.asarray(list(probabilities), dtype=float)
         total = float(weights.sum()) if weights.size else 0.0
         if not abs(total - 1.0) <= SUM_TOLERANCE:
@@ -134,6 +133,7 @@ class Prior:
         domain
             Values that are possible though perhaps never observed: an iterable for one column, a
             mapping from column to values for several (the support is then the product).
+
         """
         if isinstance(columns, str):
             columns = [columns]
@@ -189,7 +189,7 @@ class Prior:
         if size != len(key):
             # missing values that an engine kept apart (null and NaN) are one record here
             first = np.unique(key, return_index=True)[1]
-            weights = np.bincount(key, weights=weights, minlength=size)
+            weights = np.asarray(np.bincount(key, weights=weights, minlength=size), dtype=float)
             arrays = [a[first] for a in arrays]
         else:
             order = np.argsort(key)

@@ -16,9 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from dprad.arrays import FloatArray, IntArray
 
 # Grid points on either side of zero for a smooth profile: the error of a bound is about 1e-8.
 GRID = 2**13
@@ -46,7 +45,7 @@ class PrivacyLoss:
     @property
     def q(self) -> FloatArray:
         """The masses of Q at the finite losses."""
-        return self.p * np.exp(-self.losses)
+        return np.asarray(self.p * np.exp(-self.losses))
 
     def delta(self, epsilon: FloatArray) -> FloatArray:
         """The profile, ``sum (p - e^eps q)_+``, by suffix sums: O(log K) an epsilon."""
@@ -88,7 +87,7 @@ class PrivacyLoss:
         losses = step * index
 
         def cells(mean: float) -> tuple[FloatArray, float, float]:
-            """Mass of each cell, below the first and above the last, if the loss is N(mean, mu^2)."""
+            """Mass in each cell, below and above all of them, if the loss is N(mean, mu^2)."""
             x = (losses - mean) / mu
             left, right = ndtr(x), ndtr(-x)
             # differences taken in the smaller tail keep their relative precision
@@ -190,9 +189,7 @@ class PrivacyLoss:
         if limit < len(result.p):
             kept = result.p[: max(limit, 0)]
             rest = float(result.p[len(kept) :].sum())
-            result = PrivacyLoss._closed(
-                result.step, result.first, kept, result.p_infinity + rest
-            )
+            result = PrivacyLoss._closed(result.step, result.first, kept, result.p_infinity + rest)
         low = int(-MAX_LOSS / result.step) - result.first
         if low > 0 and len(result.p) > low:
             # the least likely losses, raised to the lowest one kept
@@ -225,9 +222,8 @@ class PrivacyLoss:
         infinite = one < 0
         index = 2 * (self.first + last) - one - two
         low = 2 * self.first
-        masses = np.bincount(
-            index[~infinite] - low, weights=p[~infinite], minlength=2 * last + 1
-        )
+        masses = np.zeros(2 * last + 1)
+        np.add.at(masses, index[~infinite] - low, p[~infinite])
         result = PrivacyLoss._closed(self.step, low, masses, float(p[infinite].sum()))
         return result._small()
 
@@ -242,7 +238,7 @@ def _split(
     return p - upper, upper
 
 
-def _hull(x: FloatArray, y: FloatArray) -> npt.NDArray[np.intp]:
+def _hull(x: FloatArray, y: FloatArray) -> IntArray:
     """Indices of the lower convex hull of points sorted by x."""
     kept: list[int] = []
     for i in range(len(x)):

@@ -64,6 +64,7 @@ class Risk:
         The promise or mechanism, as plain data; `threat` likewise.
     assumptions
         What must hold for the number to be right.
+
     """
 
     rad: float

@@ -11,10 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.intp]
+from dprad.arrays import BoolArray, FloatArray, IntArray
 
 
 class Sets(Protocol):
@@ -31,7 +29,7 @@ class Sets(Protocol):
     def sums(self, values: FloatArray) -> FloatArray:
         """Sum over each set of the rows of `values` (one row a class)."""
 
-    def members(self, classes: int) -> npt.NDArray[np.bool_]:
+    def members(self, classes: int) -> BoolArray:
         """Dense membership, sets x classes. For few classes only."""
 
     def smallest(self, classes: int) -> FloatArray:
@@ -72,7 +70,7 @@ class Singletons:
             return values
         return values[self.index]
 
-    def members(self, classes: int) -> npt.NDArray[np.bool_]:
+    def members(self, classes: int) -> BoolArray:
         """See `Sets`."""
         return np.asarray(self.index[:, None] == np.arange(classes)[None, :])
 
@@ -116,7 +114,7 @@ class Windows:
         result -= prefix[self.low]
         return result
 
-    def members(self, classes: int) -> npt.NDArray[np.bool_]:
+    def members(self, classes: int) -> BoolArray:
         """See `Sets`."""
         position = np.arange(classes)
         inside = (self.low[:, None] <= position) & (position < self.high[:, None])
@@ -155,9 +153,11 @@ class Relation:
         """A sparse product: O(members) a column."""
         return np.asarray(self.matrix @ values)
 
-    def members(self, classes: int) -> npt.NDArray[np.bool_]:
+    def members(self, classes: int) -> BoolArray:
         """See `Sets`."""
-        return np.asarray(self.matrix.toarray() > 0)
+        dense = self.matrix.toarray() > 0
+        assert dense.shape[1] == classes
+        return np.asarray(dense)
 
     def smallest(self, classes: int) -> FloatArray:
         """See `Sets`."""

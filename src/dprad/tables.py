@@ -15,11 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dprad.arrays import Column, FloatArray, IntArray
 from dprad.errors import DpradError, column, one_of
-
-Column = npt.NDArray[Any]
 
 # What DuckDB may hold before it spills to disk; a count needs far less.
 FILE_MEMORY = "512MB"
@@ -34,7 +32,7 @@ def count(
     columns: Sequence[str] | None,
     weight: str | None,
     missing: str,
-) -> tuple[list[str], list[Column], npt.NDArray[np.float64]]:
+) -> tuple[list[str], list[Column], FloatArray]:
     """Distinct records of `data` and their (weighted) counts, counted inside its own engine.
 
     Returns column names, one array of values a column, and the weights.
@@ -141,7 +139,7 @@ def _fetch(frame: Any) -> list[list[Any]]:
 
 
 def array(values: Iterable[Any]) -> Column:
-    """A column: numbers or strings where all are, objects otherwise; every missing value is None."""
+    """A column: numbers or strings where all are, objects otherwise; what is missing is None."""
     if isinstance(values, np.ndarray) and values.dtype.kind in "iub":
         return values
     items = [None if is_missing(v) else v for v in values]
@@ -165,7 +163,7 @@ def is_missing(value: Any) -> bool:
         return type(value).__name__ == "NAType"
 
 
-def codes(values: Column) -> tuple[npt.NDArray[np.intp], Column]:
+def codes(values: Column) -> tuple[IntArray, Column]:
     """The rank of each value among the distinct ones, and these in order; missing comes last."""
     if values.dtype != object:
         distinct, ranks = np.unique(values, return_inverse=True)
@@ -183,7 +181,7 @@ def codes(values: Column) -> tuple[npt.NDArray[np.intp], Column]:
     return np.fromiter((rank[v] for v in values), dtype=np.intp, count=len(values)), distinct
 
 
-def joint_codes(arrays: Sequence[Column]) -> tuple[npt.NDArray[np.intp], int]:
+def joint_codes(arrays: Sequence[Column]) -> tuple[IntArray, int]:
     """One code a row for the tuple of its values, in the order of the tuples; and how many."""
     code, size = codes(arrays[0])[0], 0
     for values in arrays[1:]:

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dprad.arrays import Column, IntArray
 from dprad.errors import DpradError, column, number, one_of
 from dprad.priors import Prior
-from dprad.tables import Column, codes
+from dprad.tables import codes
 
 KNOWS = ("nothing", "everything")
 LOSSES = ("exact", "absolute", "haversine")
@@ -44,6 +44,7 @@ class Threat:
     --------
     >>> Threat(knows=["age"], target=["diagnosis"]).target
     ('diagnosis',)
+
     """
 
     knows: str | Sequence[str] | Callable[[Column], Sequence[Any]] = "nothing"
@@ -69,11 +70,11 @@ class Threat:
             put("loss", _success_matrix(self.loss))
             if self.eta != 0:
                 raise DpradError(
-                    f"eta must be left out with a success matrix, but is {self.eta!r}. For a matrix "
-                    "of losses, pass loss=(losses <= eta)."
+                    f"eta must be left out with a success matrix, but is {self.eta!r}. For a "
+                    "matrix of losses, pass loss=(losses <= eta)."
                 )
 
-    def fibers(self, prior: Prior) -> npt.NDArray[np.intp]:
+    def fibers(self, prior: Prior) -> IntArray:
         """What the attacker knows of each record, as a code."""
         from dprad.tables import joint_codes
 
@@ -95,7 +96,9 @@ class Threat:
         try:
             seen = {label: i for i, label in enumerate(dict.fromkeys(labels))}
         except TypeError:
-            raise DpradError("knows must return hashable labels, but one is not hashable.") from None
+            raise DpradError(
+                "knows must return hashable labels, but one is not hashable."
+            ) from None
         return np.fromiter((seen[v] for v in labels), dtype=np.intp, count=size)
 
     def target_columns(self, prior: Prior) -> tuple[str, ...]:
@@ -115,7 +118,7 @@ class Threat:
         }
 
 
-def target_values(prior: Prior, columns: Sequence[str]) -> tuple[npt.NDArray[np.intp], Column]:
+def target_values(prior: Prior, columns: Sequence[str]) -> tuple[IntArray, Column]:
     """The code of each record's target, and the distinct targets in order (what can be guessed)."""
     if len(columns) == 1:
         return codes(prior.column(columns[0]))

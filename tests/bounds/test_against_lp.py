@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from oracles import attacks, lp_optimum, random_instance
 
 from dprad import ApproxDP, GaussianDP, Prior, Profile, PureDP, Threat, TotalVariation, assess
 from dprad.bounds import evaluate
 from dprad.games import play
+from oracles import attacks, lp_optimum, random_instance
 
 LP = 1e-7  # tolerance of the linear program's solver
 
@@ -113,9 +113,7 @@ def test_theorem_c_is_exact_for_uniform_priors_when_everything_is_known(rng):
         for epsilon, delta in ((0.5, 0.0), (1.0, 0.02), (3.0, 0.3)):
             promise = ApproxDP(epsilon, delta, neighbours="replace-one")
             optimum = lp_optimum(instance, [(np.exp(epsilon), delta)])
-            assert assess(promise, prior=prior, threat=threat).rad == pytest.approx(
-                optimum, abs=LP
-            )
+            assert assess(promise, prior=prior, threat=threat).rad == pytest.approx(optimum, abs=LP)
 
 
 def test_theorem_1_is_exact_for_total_variation(rng):

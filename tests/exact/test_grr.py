@@ -7,11 +7,11 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from oracles import brute_force, random_instance
 from scipy.ndimage import minimum_filter1d
 
 from dprad import Prior, Threat, assess
 from dprad.mechanisms import GRR, Channel
+from oracles import brute_force, random_instance
 
 
 def matrix(epsilon, m):
@@ -41,7 +41,11 @@ def test_codes_that_span_classes_use_the_sum(rng):
     prior = Prior.from_counts(
         {(a, b): weights[a, b] for a in range(3) for b in range(4)}, columns=["a", "b"]
     )
-    for threat in (Threat(target=["a"]), Threat(knows=["a"], target=["b"]), Threat(knows="everything")):
+    for threat in (
+        Threat(target=["a"]),
+        Threat(knows=["a"], target=["b"]),
+        Threat(knows="everything"),
+    ):
         one = assess(GRR(epsilon=1.0, size=4), prior=prior, threat=threat, query="b")
         two = assess(Channel(matrix(1.0, 4)), prior=prior, threat=threat, query="b")
         assert one.rad == pytest.approx(two.rad, abs=1e-13)

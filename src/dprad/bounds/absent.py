@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dprad.arrays import FloatArray
 from dprad.games import Game
 from dprad.guarantees import Guarantee
 
@@ -38,12 +39,12 @@ def theorem_e2(guarantee: Guarantee, game: Game) -> float:  # noqa: ARG001 - hol
     ratio, q = np.exp(loss.losses), loss.q
     at_zero = max(0.0, 1.0 - float(q.sum()))
 
-    def psi(x: np.ndarray, b: float, k: float) -> np.ndarray:
+    def psi(x: FloatArray, b: float, k: float) -> FloatArray:
         t = np.abs(x - k)
         near = (b + t) ** 2 / (8 * b)
-        return np.where(t <= 2 * b, near, (np.sqrt(t) - np.sqrt(b / 8)) ** 2)
+        return np.asarray(np.where(t <= 2 * b, near, (np.sqrt(t) - np.sqrt(b / 8)) ** 2))
 
-    def at(parameters: np.ndarray) -> float:
+    def at(parameters: FloatArray) -> float:
         b, k = float(np.exp(np.clip(parameters[0], -60.0, 300.0))), float(parameters[1])
         # beyond every ratio psi grows with slope one, and E l <= 1 bounds what is there
         finite = float(q @ psi(ratio, b, k)) + at_zero * float(psi(np.zeros(1), b, k)[0])

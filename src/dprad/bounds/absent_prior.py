@@ -16,12 +16,9 @@ vertices are the only places where the inner maximum can be.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from dprad.games import Game
 from dprad.guarantees import Guarantee
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def proposition_f(guarantee: Guarantee, game: Game) -> float:

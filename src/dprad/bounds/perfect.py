@@ -1,8 +1,8 @@
 """Theorem 4 and Corollary 2 of the paper: exact reconstruction under (epsilon, delta)-DP.
 
 Nothing known, one class a success set (merge first). Replace-one. Theorem 4 fills a budget: the
-sum of the gains g_i = Pr[guess i | i] - Pr[guess i] is at most Gamma, each is at most TV (1 - pi_i),
-and RAD = sum pi_i g_i. Neither is tight: Theorem B (`optimum.py`) is.
+gains g_i = Pr[guess i | i] - Pr[guess i] sum to at most Gamma, each is at most TV (1 - pi_i), and
+RAD = sum pi_i g_i. Neither is tight: Theorem B (`optimum.py`) is.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dprad.guarantees import Guarantee
 def _gamma(epsilon: float, delta: float, m: int) -> float:
     """(m - 1)(e - 1 + delta m)/(e + m - 1), scaled by 1/e against overflow."""
     shrink = float(np.exp(-epsilon))
-    return (m - 1) * (-np.expm1(-epsilon) + delta * m * shrink) / (1.0 + (m - 1) * shrink)
+    return (m - 1) * (float(-np.expm1(-epsilon)) + delta * m * shrink) / (1.0 + (m - 1) * shrink)
 
 
 def theorem_4(guarantee: Guarantee, game: Game) -> float:

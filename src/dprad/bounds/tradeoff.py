@@ -20,7 +20,7 @@ from dprad.guarantees import Guarantee
 
 
 def _gap(guarantee: Guarantee, low: float, high: float) -> float:
-    """max of 1 - f(a) - a over [low, high]."""
+    """Max of 1 - f(a) - a over [low, high]."""
     peak = (1.0 - guarantee.tv) / 2.0
     if low <= peak <= high:
         return guarantee.tv

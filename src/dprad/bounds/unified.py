@@ -19,13 +19,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from dprad.arrays import FloatArray, IntArray
 from dprad.games import Game
 from dprad.guarantees import Guarantee
 from dprad.success import starts
-
-FloatArray = npt.NDArray[np.float64]
 
 # Up to so many classes, and set-times-pair steps, every pair has its own range of masses.
 PAIR_CLASSES = 512
@@ -83,7 +81,7 @@ def _least_cost(p: FloatArray, q: FloatArray, groups: Separations) -> FloatArray
 
 
 def _minimise(gain: FloatArray, price: FloatArray) -> float:
-    """min over nu >= 0 of nu + sum gain (1 - nu/price)_+ ."""
+    """Min over nu >= 0 of nu + sum gain (1 - nu/price)_+ ."""
     live = (gain > 0) & (price > 0)
     gain, price = gain[live], price[live]
     if not len(gain):
@@ -101,7 +99,7 @@ def _minimise(gain: FloatArray, price: FloatArray) -> float:
 
 # -- which masses tell two classes apart ----------------------------------------------------------
 def separations(game: Game) -> Separations:
-    """Groups of pairs. O(m) for the usual threats; O(m^2 x sets) for few classes; else per class."""
+    """Groups of pairs. O(m) for the usual threats, O(m^2 x sets) for others with few classes."""
     pi, sets = game.probabilities, game.sets
     if pi is None or sets is None or game.fiber is None:
         one = np.ones(1)
@@ -121,7 +119,8 @@ def separations(game: Game) -> Separations:
     bounds, group = np.unique(
         np.stack([low[keep], high[keep]], axis=1), axis=0, return_inverse=True
     )
-    total = np.bincount(group.reshape(-1), weights=weight[keep], minlength=len(bounds))
+    total = np.zeros(len(bounds))
+    np.add.at(total, group.reshape(-1), weight[keep])
     return Separations(total, bounds[:, 0], bounds[:, 1], grain)
 
 
@@ -183,7 +182,7 @@ def _pairs(game: Game) -> Parts:
     return np.outer(pi, pi)[keep], low[keep], np.maximum(high[keep], low[keep])
 
 
-def _tops(fiber: npt.NDArray[np.intp], own: npt.NDArray[np.intp], mass: FloatArray) -> FloatArray:
+def _tops(fiber: IntArray, own: IntArray, mass: FloatArray) -> FloatArray:
     """The heaviest set of each fiber; 0 where nothing can be guessed."""
     top = np.zeros(int(fiber.max()) + 1)
     if len(own):

@@ -84,6 +84,7 @@ def assess(
         Exit with code 1 if the extra risk may exceed this.
     json
         Print the whole result as JSON.
+
     """
     import dprad
     from dprad import explain

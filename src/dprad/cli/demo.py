@@ -26,6 +26,7 @@ def demo(
         Also write the table to this CSV file, to try other commands on.
     json
         Print the results as JSON.
+
     """
     import dprad
     from dprad import explain, patients

@@ -6,17 +6,14 @@ from functools import singledispatch
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dprad.arrays import FloatArray, IntArray
 from dprad.errors import DpradError
 from dprad.exact.channel import Solution, sum_over_outputs
 from dprad.exact.grr import closed_form
 from dprad.games import Game
 from dprad.mechanisms.channel import Channel
 from dprad.mechanisms.grr import GRR
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.intp]
 
 __all__ = ["Solution", "solve"]
 
@@ -64,14 +61,12 @@ def _grr(mechanism: GRR, game: Game, codes: IntArray, pi: FloatArray) -> Solutio
     def joint(a: int, b: int) -> FloatArray:
         assert game.probabilities is not None
         lies = mechanism.lie * game.probabilities[:, None]
-        return lies + mechanism.gap * shares[:, a:b].toarray()
+        return np.asarray(lies + mechanism.gap * shares[:, a:b].toarray())
 
     return sum_over_outputs(joint, mechanism.size, game, "exact sum over the outputs of GRR")
 
 
-def _shares(
-    game: Game, codes: IntArray, pi: FloatArray, size: int
-) -> tuple[Any, IntArray | None]:
+def _shares(game: Game, codes: IntArray, pi: FloatArray, size: int) -> tuple[Any, IntArray | None]:
     """Sparse joint probabilities, classes x codes; and the code of each class if it has one."""
     from scipy import sparse
 

@@ -13,12 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from dprad.arrays import FloatArray, IntArray
 from dprad.games import Game
 from dprad.success import starts
-
-FloatArray = npt.NDArray[np.float64]
 
 # Entries of a block: small enough for the cache, large enough to pay for the calls.
 BLOCK_ENTRIES = 2**19
@@ -56,18 +54,16 @@ def sum_over_outputs(
         rad += float(np.maximum(best, 0.0).sum())
         # the likeliest of the guesses that tie; a tie with passing is a pass if all is known
         near = TIE * pbar
-        chosen = _best(
-            np.where(gain >= (best - near)[own_fiber], sets.mass[:, None], 0.0), begin
-        )
+        chosen = _best(np.where(gain >= (best - near)[own_fiber], sets.mass[:, None], 0.0), begin)
         guess = best > near if game.everything_known else best >= -near
         success_out += float(np.sum(np.where(guess, chosen, 0.0) @ pbar))
     return Solution(rad=rad, success_out=success_out, rero=rero, method=method)
 
 
-def _best(values: FloatArray, begin: npt.NDArray[np.intp]) -> FloatArray:
+def _best(values: FloatArray, begin: IntArray) -> FloatArray:
     """The greatest of each run of rows."""
     if len(begin) == 1:
-        return values.max(axis=0, keepdims=True)
+        return np.asarray(values.max(axis=0, keepdims=True))
     if len(begin) == len(values):
         return values
     return np.maximum.reduceat(values, begin, axis=0)

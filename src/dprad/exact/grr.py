@@ -11,19 +11,15 @@ It asks that all records with one code belong to one class. O(m + success relati
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from dprad.arrays import FloatArray, IntArray
 from dprad.exact.channel import Solution
 from dprad.games import Game
 from dprad.mechanisms.grr import GRR
 from dprad.success import starts
 
-FloatArray = npt.NDArray[np.float64]
 
-
-def closed_form(
-    mechanism: GRR, game: Game, codes: npt.NDArray[np.intp], pi: FloatArray
-) -> Solution | None:
+def closed_form(mechanism: GRR, game: Game, codes: IntArray, pi: FloatArray) -> Solution | None:
     """The solution, or None where one code belongs to several classes."""
     assert game.sets is not None and game.class_of is not None
     assert game.probabilities is not None and game.fiber is not None

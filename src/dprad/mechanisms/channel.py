@@ -6,12 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dprad.arrays import FloatArray, IntArray
 from dprad.errors import DpradError
 from dprad.guarantees import REPLACE_ONE, Guarantee, Profile, PureDP
-
-FloatArray = npt.NDArray[np.float64]
 
 # A row sum this close to one is a rounding matter.
 ROW_TOLERANCE = 1e-9
@@ -25,6 +23,7 @@ class Channel:
     --------
     >>> Channel([[0.75, 0.25], [0.25, 0.75]]).guarantee.epsilon     # ln 3
     1.0986122886681098
+
     """
 
     matrix: FloatArray = field(repr=False)
@@ -78,7 +77,7 @@ class Channel:
 
         return Profile(delta, neighbours=REPLACE_ONE)
 
-    def sample(self, records: Any, rng: np.random.Generator) -> npt.NDArray[np.intp]:
+    def sample(self, records: Any, rng: np.random.Generator) -> IntArray:
         """One output a record, by inversion. O(K) once a distinct record, O(log K) a draw."""
         codes = np.asarray(records, dtype=np.intp)
         u = rng.random(codes.shape)
@@ -94,7 +93,7 @@ class Channel:
     def log_likelihood(self, outputs: Any, records: Any) -> FloatArray:
         """Log-probability of outputs given records; minus infinity where impossible."""
         with np.errstate(divide="ignore"):
-            return np.log(self.matrix[np.asarray(records), np.asarray(outputs)])
+            return np.asarray(np.log(self.matrix[np.asarray(records), np.asarray(outputs)]))
 
     def describe(self) -> dict[str, Any]:
         """Plain words and numbers, for output."""

@@ -1,6 +1,7 @@
 """GRR: generalised randomised response (the paper's first example).
 
-The true value with probability ``e^eps / (e^eps + m - 1)``, each other with ``1 / (e^eps + m - 1)``.
+The true value with probability ``e^eps / (e^eps + m - 1)``, each other one with
+``1 / (e^eps + m - 1)``.
 """
 
 from __future__ import annotations
@@ -9,12 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dprad.arrays import FloatArray, IntArray
 from dprad.errors import number, whole
 from dprad.guarantees import REPLACE_ONE, PureDP
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +25,7 @@ class GRR:
     >>> import math
     >>> GRR(epsilon=math.log(3), size=2).truth       # the coin of Warner's survey
     0.75
+
     """
 
     epsilon: float
@@ -57,7 +57,7 @@ class GRR:
         """epsilon-DP for replaced records."""
         return PureDP(self.epsilon if self.size > 1 else 0.0, neighbours=REPLACE_ONE)
 
-    def sample(self, records: Any, rng: np.random.Generator) -> npt.NDArray[np.intp]:
+    def sample(self, records: Any, rng: np.random.Generator) -> IntArray:
         """One output a record: lie with probability 1 - truth, uniformly over the others. O(n)."""
         codes = np.asarray(records, dtype=np.intp)
         result = codes.copy()
@@ -70,7 +70,7 @@ class GRR:
         """Log-probability of outputs given records."""
         same = np.asarray(outputs) == np.asarray(records)
         base = -np.log1p((self.size - 1) * np.exp(-self.epsilon))
-        return np.where(same, base, base - self.epsilon)
+        return np.asarray(np.where(same, base, base - self.epsilon))
 
     def describe(self) -> dict[str, Any]:
         """Plain words and numbers, for output."""
