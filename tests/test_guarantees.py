@@ -64,9 +64,8 @@ def test_the_grid_errs_on_the_safe_side(promise):
 def test_gaussian_grid_is_tight():
     for mu in (1e-9, 1e-3, 0.5, 1.0, 4.0, 10.0, 30.0):
         promise = GaussianDP(mu, **RO)
-        eps = np.linspace(0.0, mu * mu / 2 + 4 * mu, 40)
-        with np.errstate(over="ignore"):
-            assert promise.loss.delta(eps) == pytest.approx(promise.delta(eps), rel=2e-5, abs=2e-5)
+        eps = np.linspace(0.0, min(mu * mu / 2 + 4 * mu, 290.0), 40)
+        assert promise.loss.delta(eps) == pytest.approx(promise.delta(eps), rel=2e-5, abs=2e-5)
 
 
 def test_gaussian_profile_against_fifty_digits():

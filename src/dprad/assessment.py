@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dprad import bounds
-from dprad.arrays import Column, IntArray
+from dprad.arrays import Column, FloatArray, IntArray
 from dprad.errors import DpradError, column
 from dprad.exact import solve
 from dprad.games import Game, play
@@ -113,7 +113,8 @@ def _promised(guarantee: Guarantee, prior: Prior, threat: Threat, game: Game) ->
 
 
 def _run(subject: Any, prior: Prior, threat: Threat, game: Game, query: Query | None) -> Risk:
-    pi, read = np.zeros(0), np.zeros(0, dtype=np.intp)
+    pi: FloatArray = np.zeros(0)
+    read: IntArray = np.zeros(0, dtype=np.intp)
     if prior.probabilities is not None and hasattr(subject, "size"):
         pi = prior.probabilities
         read = _read(prior, threat, query, subject.size, type(subject).__name__)

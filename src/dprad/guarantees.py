@@ -159,7 +159,7 @@ class ApproxDP(Guarantee):
 
     def _tradeoff(self, alpha: FloatArray) -> FloatArray:
         rest = 1.0 - self.failure
-        steep = rest - np.exp(min(self.epsilon, MAX_LOSS)) * alpha
+        steep = rest - np.exp(min(self.epsilon, 700.0)) * alpha
         flat = (rest - alpha) * np.exp(-self.epsilon)
         return np.asarray(np.maximum(np.maximum(steep, flat), 0.0))
 

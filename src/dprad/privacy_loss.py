@@ -23,8 +23,8 @@ from dprad.arrays import FloatArray, IntArray
 GRID = 2**13
 # Above this many points after composition the grid is coarsened by two.
 MAX_POINTS = 2**15
-# e^x stays finite below this; a larger loss counts as infinite, which is the safe side.
-MAX_LOSS = 700.0
+# e^x and its square stay finite below this; a larger loss counts as infinite, the safe side.
+MAX_LOSS = 300.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,7 +55,7 @@ class PrivacyLoss:
         # e^eps q is at most p there, so an overflow of e^eps meets a tail of zero
         with np.errstate(over="ignore", invalid="ignore"):
             below = np.where(q_tail[at] > 0, np.exp(epsilon) * q_tail[at], 0.0)
-        return np.clip(p_tail[at] - below + self.p_infinity, 0.0, 1.0)
+        return np.asarray(np.clip(p_tail[at] - below + self.p_infinity, 0.0, 1.0))
 
     def tradeoff(self, alpha: FloatArray) -> FloatArray:
         """The trade-off curve: a polygon whose vertices are the tails of Q and P."""

@@ -58,11 +58,11 @@ def proposition_f(guarantee: Guarantee, game: Game) -> float:
 
     # slopes of g_z lie in [0, steepest]; a multiplier beyond them puts every q at 0
     def over_multiplier(b: float) -> float:
-        highest = max(b, float(pi.max()) * (1.0 + b)) * float(hit_slope[0]) + 1e-300
-        lowest = np.log(1e-12 * max(b, float(pi.min())))
+        highest = max(b, float(pi.max()) * (1.0 + b)) * float(hit_slope[0])
+        lowest = float(np.log(1e-12 * max(b, float(pi.min()))))
         found = minimize_scalar(
             lambda x: dual(b, float(np.exp(x))),
-            bounds=(lowest, float(np.log(highest))),
+            bounds=(lowest, max(lowest + 1.0, float(np.log(highest + 1e-300)))),
             method="bounded",
             options={"xatol": 1e-7, "maxiter": 60},
         )

@@ -9,7 +9,7 @@ import numpy as np
 
 from dprad.arrays import FloatArray, IntArray
 from dprad.errors import DpradError
-from dprad.exact.channel import Solution, sum_over_outputs
+from dprad.exact.channel import Joint, Solution, sum_over_outputs
 from dprad.exact.grr import closed_form
 from dprad.games import Game
 from dprad.mechanisms.channel import Channel
@@ -31,24 +31,24 @@ def solve(mechanism: Any, game: Game, codes: IntArray, pi: FloatArray) -> Soluti
 def _channel(mechanism: Channel, game: Game, codes: IntArray, pi: FloatArray) -> Solution:
     matrix = mechanism.matrix
     shares, code_of = _shares(game, codes, pi, mechanism.size)
+    pbar = np.bincount(codes, weights=pi, minlength=mechanism.size) @ matrix
+    mass = game.probabilities[:, None]  # type: ignore[index]
+
+    def mixed(rows: slice | IntArray, columns: slice) -> FloatArray:
+        return np.asarray(shares[rows] @ matrix[:, columns])
+
+    def straight(rows: slice | IntArray, columns: slice) -> FloatArray:
+        return np.asarray(mass[rows] * matrix[rows, columns])
+
+    def picked(rows: slice | IntArray, columns: slice) -> FloatArray:
+        assert code_of is not None
+        return np.asarray(mass[rows] * matrix[code_of[rows], columns])
+
     if code_of is None:
-
-        def joint(a: int, b: int) -> FloatArray:
-            return np.asarray(shares @ matrix[:, a:b])
-
-    elif np.array_equal(code_of, np.arange(mechanism.size)):
-        mass = game.probabilities[:, None]  # type: ignore[index]
-
-        def joint(a: int, b: int) -> FloatArray:
-            return mass * matrix[:, a:b]
-
+        block = mixed
     else:
-        mass = game.probabilities[:, None]  # type: ignore[index]
-
-        def joint(a: int, b: int) -> FloatArray:
-            return mass * matrix[code_of, a:b]
-
-    return sum_over_outputs(joint, matrix.shape[1], game, "exact sum over the channel")
+        block = straight if np.array_equal(code_of, np.arange(mechanism.size)) else picked
+    return sum_over_outputs(Joint(pbar, block), game, "exact sum over the channel")
 
 
 @solve.register
@@ -56,14 +56,15 @@ def _grr(mechanism: GRR, game: Game, codes: IntArray, pi: FloatArray) -> Solutio
     closed = closed_form(mechanism, game, codes, pi)
     if closed is not None:
         return closed
-    shares = _shares(game, codes, pi, mechanism.size)[0].tocsc()
+    shares = _shares(game, codes, pi, mechanism.size)[0]
+    read = np.bincount(codes, weights=pi, minlength=mechanism.size)
+    lies = mechanism.lie * game.probabilities[:, None]  # type: ignore[index]
 
-    def joint(a: int, b: int) -> FloatArray:
-        assert game.probabilities is not None
-        lies = mechanism.lie * game.probabilities[:, None]
-        return np.asarray(lies + mechanism.gap * shares[:, a:b].toarray())
+    def block(rows: slice | IntArray, columns: slice) -> FloatArray:
+        return np.asarray(lies[rows] + mechanism.gap * shares[rows][:, columns].toarray())
 
-    return sum_over_outputs(joint, mechanism.size, game, "exact sum over the outputs of GRR")
+    pbar = mechanism.lie + mechanism.gap * read
+    return sum_over_outputs(Joint(pbar, block), game, "exact sum over the outputs of GRR")
 
 
 def _shares(game: Game, codes: IntArray, pi: FloatArray, size: int) -> tuple[Any, IntArray | None]:

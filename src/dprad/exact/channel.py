@@ -2,7 +2,8 @@
 
     RAD* = sum_o sum_x max_{g or pass} sum_{z in S(g) & fiber x} pi_z ( p(o|z) - pbar(o) )
 
-Outputs are taken a block at a time, so no array as large as the channel is made. Cost: O(m K) for
+The channel is taken a block at a time, by rows where one running maximum an output will do (nothing
+known, one class a set), else by columns; no array as large as the channel is made. Cost: O(m K) for
 one class a set and for windows, O(members of the success relation x K) otherwise; a few blocks of
 `BLOCK_ENTRIES` numbers of memory.
 """
@@ -16,10 +17,10 @@ import numpy as np
 
 from dprad.arrays import FloatArray, IntArray
 from dprad.games import Game
-from dprad.success import starts
+from dprad.success import Singletons, starts
 
 # Entries of a block: small enough for the cache, large enough to pay for the calls.
-BLOCK_ENTRIES = 2**19
+BLOCK_ENTRIES = 2**17
 # Gains that differ by less than this share of an output's probability are ties.
 TIE = 1e-12
 
@@ -34,30 +35,82 @@ class Solution:
     method: str
 
 
-def sum_over_outputs(
-    joint: Callable[[int, int], FloatArray], outputs: int, game: Game, method: str
-) -> Solution:
-    """`joint(a, b)` gives pi_c p(o|c) for classes c (rows) and outputs a <= o < b (columns)."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Joint:
+    """Joint probabilities of class and output: all of `pbar`, blocks of pi_c p(o|c) on demand."""
+
+    pbar: FloatArray
+    block: Callable[[slice | IntArray, slice], FloatArray]
+
+
+def sum_over_outputs(joint: Joint, game: Game, method: str) -> Solution:
+    """The exact sum, by whichever order of blocks fits the success sets."""
+    sets = game.sets
+    assert sets is not None
+    if len(sets.mass) == 0:
+        return Solution(rad=0.0, success_out=0.0, rero=0.0, method=method)
+    if isinstance(sets, Singletons) and game.nothing_known and not game.everything_known:
+        totals = _by_rows(joint, sets)
+    else:
+        totals = _by_columns(joint, game)
+    return Solution(*totals, method=method)
+
+
+def _by_rows(joint: Joint, sets: Singletons) -> tuple[float, float, float]:
+    """One fiber, one class a set: a running maximum, likeliest class first."""
+    pbar, near = joint.pbar, TIE * joint.pbar
+    best, hit = np.full(len(pbar), -np.inf), np.zeros(len(pbar))
+    luck = np.zeros(len(pbar))  # the mass of the class that is guessed
+    everything = slice(0, len(pbar))
+    in_order = bool(np.all(np.diff(sets.index) == 1)) and sets.index[0] == 0
+    step = max(1, BLOCK_ENTRIES // len(pbar))
+    for a in range(0, len(sets.mass), step):
+        b = min(a + step, len(sets.mass))
+        mass = sets.mass[a:b]
+        gain = joint.block(slice(a, b) if in_order else sets.index[a:b], everything)
+        np.maximum(hit, gain.max(axis=0), out=hit)
+        gain -= mass[:, None] * pbar
+        top = gain.max(axis=0)
+        better = np.flatnonzero(top > best + near)
+        if len(better):
+            tied = gain[:, better] >= (top - near)[better]
+            luck[better] = mass[tied.argmax(axis=0)]
+        np.maximum(best, top, out=best)
+    # a tie with passing is a guess
+    luck[best < -near] = 0.0
+    return float(np.maximum(best, 0.0).sum()), float(luck @ pbar), float(hit.sum())
+
+
+def _by_columns(joint: Joint, game: Game) -> tuple[float, float, float]:
+    """Any sets: all classes of a few outputs."""
     pi, sets = game.probabilities, game.sets
     assert pi is not None and sets is not None
     begin = starts(sets.fiber)
-    own_fiber = np.repeat(np.arange(len(begin)), np.diff(np.r_[begin, len(sets.fiber)]))
+    run = np.repeat(np.arange(len(begin)), np.diff(np.r_[begin, len(sets.fiber)]))
+    classes = slice(0, len(pi))
     rad = success_out = rero = 0.0
-    step = max(1, BLOCK_ENTRIES // max(len(pi), len(sets.mass)))
-    for a in range(0, outputs if len(begin) else 0, step):
-        weight = joint(a, min(a + step, outputs))
-        pbar = weight.sum(axis=0)
+    step = max(1, 4 * BLOCK_ENTRIES // max(len(pi), len(sets.mass)))
+    for a in range(0, len(joint.pbar), step):
+        columns = slice(a, min(a + step, len(joint.pbar)))
+        pbar = joint.pbar[columns]
+        weight = joint.block(classes, columns)
         rero += float(_best(sets.sums(weight), begin).sum())
         weight -= pi[:, None] * pbar
         gain = sets.sums(weight)
         best = _best(gain, begin)
         rad += float(np.maximum(best, 0.0).sum())
-        # the likeliest of the guesses that tie; a tie with passing is a pass if all is known
         near = TIE * pbar
-        chosen = _best(np.where(gain >= (best - near)[own_fiber], sets.mass[:, None], 0.0), begin)
+        if len(begin) == len(gain):
+            # one set a fiber; a tie with passing is a pass if all is known
+            chosen = np.broadcast_to(sets.mass[:, None], gain.shape)
+        else:
+            floor = best - near
+            tied = gain >= (floor if len(begin) == 1 else floor[run])
+            # the likeliest of the guesses that tie
+            chosen = _best(np.where(tied, sets.mass[:, None], 0.0), begin)
         guess = best > near if game.everything_known else best >= -near
         success_out += float(np.sum(np.where(guess, chosen, 0.0) @ pbar))
-    return Solution(rad=rad, success_out=success_out, rero=rero, method=method)
+    return rad, success_out, rero
 
 
 def _best(values: FloatArray, begin: IntArray) -> FloatArray:
