@@ -81,10 +81,8 @@ def assess(
 
 def _promised(guarantee: Guarantee, prior: Prior, threat: Threat, game: Game) -> Risk:
     found = bounds.evaluate(guarantee, game)
-    valid = [b for b in found if b.value is not None and b.measure == "rad"]
-    best = min(valid, key=lambda b: b.value)  # type: ignore[arg-type, return-value]
-    rero = min(b.value for b in found if b.value is not None and b.measure == "rero")
-    assert best.value is not None
+    best, rero = bounds.least(found, "rad"), bounds.least(found, "rero")
+    assert best.value is not None and rero.value is not None
     neighbours = "The promise compares data sets in which one record is replaced."
     if guarantee.neighbours == ADD_REMOVE:
         neighbours = "The promise compares data sets with and without the person."
@@ -95,7 +93,7 @@ def _promised(guarantee: Guarantee, prior: Prior, threat: Threat, game: Game) ->
         method=best.title,
         success_in=None,
         success_out=None,
-        rero=rero,
+        rero=rero.value,
         baseline=game.p_plus,
         kappa=prior.kappa,
         bounds=found,

@@ -64,14 +64,16 @@ def tolerance(threat: dict[str, Any]) -> str:
 def details(result: Risk) -> str:
     """Everything else worth knowing, line by line."""
     lines = [f"A blind guess, without any release, is right in {share(result.baseline)}."]
+    if result.threat["knows"] == "everything":
+        lines = []
     if result.kind == "upper-bound":
         lines.append(
             f"The attacker's whole success, whatever its cause, is at most {result.rero:.4f}."
         )
     elif result.threat["knows"] != "everything":
         lines.append(
-            f"An attacker who wants only to be right, whatever the cause, is so in "
-            f"{share(result.rero)}."
+            "The odds are those of the attack that gains most from taking part. The attack that is "
+            f"right most often, whatever the cause, is so in {share(result.rero)}."
         )
     if result.bounds:
         lines.append("")
@@ -84,7 +86,7 @@ def details(result: Risk) -> str:
     lines.append("")
     lines.append("This holds if:")
     lines.extend(f"  - {line}" for line in result.assumptions)
-    return "\n".join(lines)
+    return "\n".join(lines).lstrip("\n")
 
 
 def scale(difference: float) -> int:

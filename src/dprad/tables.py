@@ -21,7 +21,9 @@ from dprad.errors import DpradError, column, one_of
 
 # What DuckDB may hold before it spills to disk; a count needs far less.
 FILE_MEMORY = "512MB"
-_READERS = {".csv": "read_csv", ".tsv": "read_csv", ".parquet": "read_parquet"}
+# "yes" and "no" are words, not truth values, so that type is not tried.
+_CSV = "read_csv($1, auto_type_candidates = ['BIGINT', 'DOUBLE', 'DATE', 'TIMESTAMP', 'VARCHAR'])"
+_READERS = {".csv": _CSV, ".tsv": _CSV, ".parquet": "read_parquet($1)"}
 # Names of the counts, unlikely to be a user's column.
 _TOTAL, _LEAST, _FILLED, _ROWS = (f"__dprad_{n}" for n in ("total", "least", "filled", "rows"))
 
@@ -109,7 +111,7 @@ def _open(path: str | Path) -> Any:
         }
     )
     try:
-        return getattr(connection, reader)(name)
+        return connection.sql(f"SELECT * FROM {reader}", params=[name])
     except duckdb.Error as error:
         reason = str(error).strip().splitlines()[0]
         raise DpradError(f"data: the file {name!r} cannot be read ({reason}).") from None

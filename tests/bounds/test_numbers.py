@@ -105,7 +105,7 @@ def test_gaussian_closed_form(mu, kappa):
     else:
         # many light records and one of mass sqrt(kappa): never above the unrefined form
         heavy = math.sqrt(kappa)
-        prior = Prior.from_counts({0: heavy} | {i: (1 - heavy) / 999 for i in range(1, 1000)})
+        prior = Prior.from_counts({0: heavy} | dict.fromkeys(range(1, 1000), (1 - heavy) / 999))
         found = values(GaussianDP(mu, **RO), prior, ALL)["theorem-c"]
         assert found <= expected + 1e-3
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_
+import math
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -38,7 +39,7 @@ def demo(
     threats = {
         "a stranger": dprad.Threat(target=["diagnosis"]),
         "a neighbour": dprad.Threat(knows=known, target=["diagnosis"]),
-        "someone with the whole file": dprad.Threat(knows="everything"),
+        "someone with the record": dprad.Threat(knows="everything"),
     }
     release = GRR(epsilon=epsilon, size=len(patients.DIAGNOSES))
     answers = {
@@ -61,38 +62,36 @@ def demo(
     from rich.console import Console
     from rich.table import Table
 
-    console = Console()
+    console = Console(highlight=False)
     console.print(
-        f"20,000 synthetic patients: {explain.listed(patients.COLUMNS)}. "
-        f"What does epsilon = {epsilon:g} mean for one of them?\n"
+        f"20,000 synthetic patients: {explain.listed(patients.COLUMNS)}.\n"
+        f"What does epsilon = {epsilon:g} mean for one of them? Right guesses in 100 tries:\n"
     )
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for title in ("attacker", "if only the promise is known", "if diagnoses go through a coin"):
-        table.add_column(title, overflow="fold")
-    table.add_row("", "extra right guesses", "right guesses: not in / in the data", style="dim")
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
+    table.add_column("attacker")
+    table.add_column("promise only:\nextra, at most", justify="right")
+    table.add_column("randomised response:\nnot in the data", justify="right")
+    table.add_column("\nin the data", justify="right")
     for name, risks in answers.items():
         bound, exact = risks["promise"], risks["mechanism"]
-        n = max(100, explain.scale(bound.rad))
         assert exact.success_in is not None and exact.success_out is not None
-        at_most = explain.count(bound.rad + 0.499 / n, n)
-        odds = f"{explain.count(exact.success_out, n)} / {explain.count(exact.success_in, n)}"
-        table.add_row(name, f"at most {at_most} in {n}", f"{odds} of {n}")
+        odds = (explain.count(s, 100) for s in (exact.success_out, exact.success_in))
+        table.add_row(name, f"{math.ceil(bound.rad * 100 - 1e-9)}", *odds)
     console.print(table)
     console.print(
-        "\nA stranger knows nothing and guesses the diagnosis; a neighbour knows age, region and "
-        "smoking;\nsomeone with the whole record asks only whether it was used. The coin is "
-        "randomised response (GRR)\nover the diagnoses.\n"
+        "\nA stranger guesses the diagnosis. A neighbour knows age, region and smoking, and "
+        "guesses the diagnosis. Someone with the whole record asks only whether it was used. "
+        "The middle column holds for every mechanism that keeps the promise; the right ones are "
+        "exact, for randomised response on the diagnosis.\n"
     )
-    for risk in (answers["a stranger"]["promise"], answers["a neighbour"]["mechanism"]):
-        console.print(f"In words: {risk}\n", highlight=False)
+    console.print(f"In words: {answers['a stranger']['promise']}\n")
+    console.print(f"In words: {answers['a stranger']['mechanism']}\n")
     if save is not None:
-        console.print(f"The table is in {save}. Try:", highlight=False)
+        console.print(f"The table is in {save}. Try:\n")
+        command = f"--data {save} --knows age,region --target diagnosis"
         console.print(
-            f"  dprad assess --epsilon 1 --neighbours replace-one --data {save} "
-            "--knows age,region --target diagnosis",
-            highlight=False,
-            soft_wrap=True,
+            f"  dprad assess --epsilon 1 --neighbours replace-one {command}", soft_wrap=True
         )
     else:
-        console.print("Next: dprad demo --save patients.csv, then dprad assess --help")
+        console.print("Next: dprad demo --save patients.csv")
     return 0

@@ -21,8 +21,8 @@ class Channel:
 
     Examples
     --------
-    >>> Channel([[0.75, 0.25], [0.25, 0.75]]).guarantee.epsilon     # ln 3
-    1.0986122886681098
+    >>> round(Channel([[0.75, 0.25], [0.25, 0.75]]).guarantee.epsilon, 6)     # ln 3
+    1.098612
 
     """
 

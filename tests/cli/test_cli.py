@@ -1,0 +1,179 @@
+"""The command line, in process; and how little it loads."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from dprad import patients
+from dprad.cli import main
+
+
+def run(capsys, *arguments):
+    with pytest.raises(SystemExit) as stop:
+        main([str(a) for a in arguments])
+    out = capsys.readouterr()
+    return stop.value.code, out.out, out.err
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    path = tmp_path_factory.mktemp("data") / "patients.csv"
+    patients.save(path)
+    return path
+
+
+def test_demo(capsys):
+    code, out, _ = run(capsys, "demo")
+    assert code == 0 and "What does epsilon = 1 mean" in out
+    for name in ("a stranger", "a neighbour", "someone with the record", "In words"):
+        assert name in out
+
+
+def test_demo_saves_its_table(capsys, tmp_path):
+    path = tmp_path / "p.csv"
+    code, out, _ = run(capsys, "demo", "--save", path)
+    assert code == 0 and f"--data {path}" in out.replace("\n", "")
+    assert len(path.read_text().splitlines()) == 20_001
+
+
+def test_demo_json(capsys):
+    code, out, _ = run(capsys, "demo", "--json")
+    answers = json.loads(out)
+    assert code == 0 and len(answers) == 3
+    # what is promised is never below what one such mechanism does
+    for risks in answers.values():
+        assert risks["mechanism"]["rad"] <= risks["promise"]["rad"]
+
+
+def test_assess(capsys, table):
+    code, out, _ = run(
+        capsys, "assess", "--epsilon", 1, "--neighbours", "replace-one", "--data", table,
+        "--knows", "age,region", "--target", "diagnosis",
+    )  # fmt: skip
+    assert code == 0 and "knows age and region and guesses diagnosis" in out
+    assert "This holds if:" in out
+
+
+def test_assess_json(capsys):
+    code, out, _ = run(
+        capsys, "assess", "--epsilon", 1, "--neighbours", "replace-one", "--uniform", 10, "--json"
+    )
+    risk = json.loads(out)
+    assert code == 0 and risk["kind"] == "upper-bound"
+    assert risk["rad"] == pytest.approx(0.131970, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("options", "rad"),
+    [
+        (["--epsilon", 1, "--delta", 0.01, "--neighbours", "replace-one"], 0.252469),
+        (["--mu", 1, "--neighbours", "replace-one"], 0.311956),
+        (["--tv", 0.3, "--neighbours", "replace-one"], 0.3),
+        (["--mu", 1, "--neighbours", "add-remove", "--knows", "everything"], 0.437735),
+        (["--mechanism", "grr", "--epsilon", 1.0986122886681098, "--uniform", 2], 0.25),
+    ],
+)
+def test_promises(capsys, options, rad):
+    code, out, _ = run(capsys, "assess", *options, "--json")
+    assert code == 0 and json.loads(out)["rad"] == pytest.approx(rad, abs=1e-6)
+
+
+def test_max_risk_decides_the_exit_code(capsys):
+    call = ("assess", "--epsilon", 1, "--neighbours", "replace-one")
+    assert run(capsys, *call, "--max-risk", 0.25)[0] == 0
+    assert run(capsys, *call, "--max-risk", 0.24)[0] == 1
+
+
+def test_domain_and_tolerance(capsys, tmp_path):
+    path = tmp_path / "hours.csv"
+    path.write_text("hours\n" + "\n".join(str(40 + i % 5) for i in range(50)) + "\n")
+    code, out, _ = run(
+        capsys, "assess", "--epsilon", 1, "--neighbours", "replace-one", "--data", path,
+        "--columns", "hours", "--domain", "0:100", "--loss", "absolute", "--eta", 1, "--json",
+    )  # fmt: skip
+    assert code == 0 and "101 records" in json.loads(out)["prior"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ([], "give one of --epsilon, --mu and --tv, but got none"),
+        (["--epsilon", 1, "--mu", 1], "--epsilon and --mu"),
+        (["--epsilon", 1], "neighbours is missing"),
+        (["--epsilon", -1, "--neighbours", "replace-one"], "epsilon must be"),
+        (["--epsilon", "nan", "--neighbours", "replace-one"], "epsilon must be"),
+        (["--epsilon", "inf", "--neighbours", "replace-one"], "epsilon must be"),
+        (["--epsilon", "one"], "--epsilon"),
+        (["--epsilon", 1, "--delta", 2, "--neighbours", "replace-one"], "delta must be"),
+        (["--epsilon", 1, "--neighbours", "both"], "neighbours must be one of"),
+        (["--epsilon", 1, "--neighbours", "replace-one", "--eta", -1], "eta must be"),
+        (["--epsilon", 1, "--neighbours", "replace-one", "--loss", "l2"], "loss must be one of"),
+        (["--epsilon", 1, "--neighbours", "replace-one", "--columns", "a"], "goes with --data"),
+        (["--epsilon", 1, "--neighbours", "replace-one", "--data", "no.csv"], "cannot be read"),
+        (["--epsilon", 1, "--uniform", 3, "--data", "no.csv"], "not both"),
+        (["--epsilon", 1, "--neighbours", "replace-one", "--uniform", 0], "size must be"),
+        (["--epsilon", 1, "--neighbours", "replace-one", "--max-risk", 3], "--max-risk"),
+        (["--mechanism", "grr", "--uniform", 3], "needs --epsilon"),
+        (["--mechanism", "grr", "--epsilon", 1], "needs a population"),
+        (["--mechanism", "laplac", "--epsilon", 1, "--uniform", 3], "--mechanism must be one of"),
+        (["--nonsense"], "--nonsense"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_code_two(capsys, options, words):
+    code, out, err = run(capsys, "assess", *options)
+    assert code == 2 and out == ""
+    assert err.startswith("dprad: ") and err.count("\n") == 1 and words in err
+
+
+def test_unknown_column_and_empty_table(capsys, table, tmp_path):
+    call = ("assess", "--epsilon", 1, "--neighbours", "replace-one", "--data")
+    code, _, err = run(capsys, *call, table, "--knows", "agee")
+    assert code == 2 and "Did you mean 'age'" in err
+    empty = tmp_path / "empty.csv"
+    empty.write_text("a,b\n")
+    code, _, err = run(capsys, *call, empty)
+    assert code == 2 and "empty" in err
+    nothing = tmp_path / "nothing.csv"
+    nothing.write_text("")
+    code, _, err = run(capsys, *call, nothing)
+    assert code == 2 and err.count("\n") == 1
+    bad = tmp_path / "domain.csv"
+    bad.write_text("a\n1\n")
+    code, _, err = run(capsys, *call, bad, "--domain", "x")
+    assert code == 2 and "0:100" in err
+
+
+LIGHT = """
+import sys
+{body}
+heavy = {{m.split('.')[0] for m in sys.modules}} & {{
+    'scipy', 'duckdb', 'narwhals', 'pandas', 'matplotlib', 'torch'}}
+print(sorted(heavy))
+"""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "import dprad",
+        "from dprad.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass",
+        "from dprad.cli import main\ntry: main(['assess', '--help'])\nexcept SystemExit: pass",
+    ],
+)
+def test_little_is_loaded(body):
+    script = LIGHT.format(body=body)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_module_entry():
+    done = subprocess.run(
+        [sys.executable, "-m", "dprad", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip()
