@@ -25,7 +25,9 @@ from dprad.games import Game
 from dprad.guarantees import Guarantee
 from dprad.success import starts
 
-# Up to so many classes, and set-times-pair steps, every pair has its own range of masses.
+# Up to so many sets times pairs of classes, every mass that tells a pair apart is listed.
+LISTED = 2**23
+# Up to so many classes, and sets times pairs, every pair has its own range of masses.
 PAIR_CLASSES = 512
 PAIR_STEPS = 2**28
 # Pairs times atoms that are sorted at once; beyond, ranges are rounded outwards and shared.
@@ -36,52 +38,50 @@ MAX_TERMS = 2**22
 class Separations:
     """Pairs of classes by the masses a success set that tells them apart may have.
 
-    `weight` sums to at most 1 - kappa; masses range over [low, high], and over multiples of
-    `grain` where that is positive (equally likely classes).
+    `weight` sums to at most 1 - kappa. Masses range over [low, high], or, where `listed` is given,
+    over the values listed for each group.
     """
 
     weight: FloatArray
     low: FloatArray
     high: FloatArray
-    grain: float
+    listed: tuple[FloatArray, ...] | None = None
 
 
 def theorem_c(guarantee: Guarantee, game: Game) -> float:
     """The least value over nu. O(N log N), N = groups of pairs times privacy-loss atoms."""
-    groups = separations(game)
     loss = guarantee.loss
-    positive = loss.losses > 0
-    p, q = loss.p[positive], loss.q[positive]
-    used = p > 0
-    p, q = p[used], q[used]
-    groups = _share(groups, MAX_TERMS // (len(p) + 1))
+    alive = (loss.losses > 0) & (loss.p > 0)
+    p, q = loss.p[alive], loss.q[alive]
+    groups = _share(separations(game), MAX_TERMS // (len(p) + 1))
     # each term is c (1 - nu/b)_+ : the gain c at nu = 0, and the price b at which it is gone
     gain = [np.outer(groups.weight, p - q).ravel(), groups.weight * loss.p_infinity]
-    cost = _least_cost(p[None, :], q[None, :], groups)
-    price = [((p - q)[None, :] / cost).ravel(), 1.0 - groups.low]
+    price = [((p - q) / _least_cost(p, q, groups)).ravel(), 1.0 - groups.low]
     return _minimise(np.concatenate(gain), np.concatenate(price))
 
 
 def _least_cost(p: FloatArray, q: FloatArray, groups: Separations) -> FloatArray:
     """n(p, q) of each group (rows) and atom (columns)."""
-    low, high = groups.low[:, None], groups.high[:, None]
-    root = np.sqrt(q)
-    best = root / (np.sqrt(p) + root)
+    best = np.sqrt(q) / (np.sqrt(p) + np.sqrt(q))
+    if groups.listed is None:
+        return _cost(p, q, np.clip(best, groups.low[:, None], groups.high[:, None]))
+    rows = []
+    for masses in groups.listed:
+        # the cost is convex in the mass: the best listed one is next to the best of all
+        at = np.searchsorted(masses, best)
+        below, above = masses[np.maximum(at - 1, 0)], masses[np.minimum(at, len(masses) - 1)]
+        rows.append(np.minimum(_cost(p, q, below), _cost(p, q, above)))
+    return np.stack(rows) if rows else np.zeros((0, len(p)))
 
-    def at(mass: FloatArray) -> FloatArray:
-        mass = np.clip(mass, low, high)
-        # q may vanish where the mass does: that side then costs nothing; a mass of one costs all
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(q > 0, q / mass, 0.0) + p / (1.0 - mass)
 
-    if groups.grain > 0:
-        below = np.floor(best / groups.grain) * groups.grain
-        return np.minimum(at(below), at(below + groups.grain))
-    return at(best)
+def _cost(p: FloatArray, q: FloatArray, mass: FloatArray) -> FloatArray:
+    # q may vanish where the mass does: that side then costs nothing; a mass of one costs all
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.where(q > 0, q / mass, 0.0) + p / (1.0 - mass))
 
 
 def _minimise(gain: FloatArray, price: FloatArray) -> float:
-    """Min over nu >= 0 of nu + sum gain (1 - nu/price)_+ ."""
+    """The minimum over nu >= 0 of nu + sum gain (1 - nu/price)_+ ."""
     live = (gain > 0) & (price > 0)
     gain, price = gain[live], price[live]
     if not len(gain):
@@ -99,21 +99,31 @@ def _minimise(gain: FloatArray, price: FloatArray) -> float:
 
 # -- which masses tell two classes apart ----------------------------------------------------------
 def separations(game: Game) -> Separations:
-    """Groups of pairs. O(m) for the usual threats, O(m^2 x sets) for others with few classes."""
+    """Groups of pairs. O(m) for the usual threats; every pair by itself where there are few."""
     pi, sets = game.probabilities, game.sets
-    if pi is None or sets is None or game.fiber is None:
+    if pi is None or sets is None:
         one = np.ones(1)
-        return Separations(one, one * game.least, one * game.most, 0.0)
-    grain = 1.0 / len(pi) if game.uniform else 0.0
+        return Separations(one, one * game.least, one * game.most)
+    m = len(pi)
+    if game.everything_known and game.uniform and len(sets.mass) == m:
+        # any number of classes, but not all
+        masses = np.arange(1, m) / m if m > 1 else np.ones(1)
+        one = np.ones(1)
+        return Separations(one * (1.0 - 1.0 / m), masses[:1], masses[-1:], (masses,))
+    if game.singletons and game.nothing_known:
+        return _grouped(sets.mass * (1.0 - sets.mass), sets.mass, sets.mass)
+    counts = np.diff(np.r_[starts(sets.fiber), len(sets.fiber)])
+    if np.log2(counts + 1.0).sum() + 2 * np.log2(m) <= np.log2(LISTED):
+        return _listed(game)
     if game.everything_known:
-        parts = _everything(pi, sets.mass)
-    elif game.singletons and game.nothing_known:
-        parts = sets.mass * (1.0 - sets.mass), sets.mass, sets.mass
-    elif len(pi) <= PAIR_CLASSES and len(sets.mass) * len(pi) ** 2 <= PAIR_STEPS:
-        parts = _pairs(game)
-    else:
-        parts = _classes(game)
-    weight, low, high = parts
+        return _grouped(*_everything(pi, sets.mass))
+    if m <= PAIR_CLASSES and len(sets.mass) * m**2 <= PAIR_STEPS:
+        return _grouped(*_pairs(game))
+    return _grouped(*_classes(game))
+
+
+def _grouped(weight: FloatArray, low: FloatArray, high: FloatArray) -> Separations:
+    """Pairs with the same range put together."""
     low, high = np.minimum(low, 1.0), np.clip(high, low, 1.0)
     keep = (weight > 0) & (low < 1.0)
     bounds, group = np.unique(
@@ -121,7 +131,32 @@ def separations(game: Game) -> Separations:
     )
     total = np.zeros(len(bounds))
     np.add.at(total, group.reshape(-1), weight[keep])
-    return Separations(total, bounds[:, 0], bounds[:, 1], grain)
+    return Separations(total, bounds[:, 0], bounds[:, 1])
+
+
+def _listed(game: Game) -> Separations:
+    """Every set an attack can be right about, and for each pair the masses that tell it apart."""
+    pi, sets = game.probabilities, game.sets
+    assert pi is not None and sets is not None
+    m = len(pi)
+    member = sets.members(m)
+    attacks = np.zeros((1, m), dtype=bool)
+    for x in np.unique(sets.fiber):
+        options = np.vstack([member[sets.fiber == x], np.zeros((1, m), dtype=bool)])
+        attacks = (attacks[:, None, :] | options[None, :, :]).reshape(-1, m)
+    mass = attacks @ pi
+    found: dict[bytes, tuple[FloatArray, float]] = {}
+    for z in range(m):
+        inside = attacks[:, z]
+        for z0 in np.flatnonzero(~attacks[inside].all(axis=0)):
+            masses = np.unique(mass[inside & ~attacks[:, z0]])
+            key = masses.tobytes()
+            found[key] = masses, found.get(key, (masses, 0.0))[1] + pi[z] * pi[z0]
+    weight = np.array([w for _, w in found.values()])
+    listed = tuple(masses for masses, _ in found.values())
+    low = np.array([masses[0] for masses in listed])
+    high = np.array([masses[-1] for masses in listed])
+    return Separations(weight, low, high, listed)
 
 
 Parts = tuple[FloatArray, FloatArray, FloatArray]
@@ -201,5 +236,4 @@ def _share(groups: Separations, limit: int) -> Separations:
         np.add.reduceat(groups.weight[order], begin),
         np.minimum.reduceat(groups.low[order], begin),
         np.maximum.reduceat(groups.high[order], begin),
-        groups.grain,
     )
