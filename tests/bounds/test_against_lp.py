@@ -95,7 +95,7 @@ def test_a_profile_given_as_a_function(seed):
 
 @pytest.mark.parametrize(
     "limits",
-    [{"LISTED": 0}, {"LISTED": 0, "PAIR_CLASSES": 0}, {"MAX_TERMS": 3}],
+    [{"LISTED": 1}, {"LISTED": 1, "PAIR_CLASSES": 0}, {"MAX_TERMS": 3}],
     ids=["ranges by pair", "ranges by class", "shared ranges"],
 )
 def test_what_large_questions_use_is_valid_on_small_ones(limits, monkeypatch, rng):
