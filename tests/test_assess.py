@@ -85,6 +85,38 @@ def test_query_says_what_is_read():
     assert whole.rad == assess(GRR(epsilon=1.0, size=4), prior=prior, query=["x", "y"]).rad
 
 
+def test_a_tolerance_that_covers_all_is_always_right():
+    """One class is no membership question: the guess is right, with or without the person."""
+    threat = Threat(loss="absolute", eta=10)
+    for mechanism in (GRR(epsilon=1, size=5), Channel(np.full((5, 2), 0.5))):
+        risk = assess(mechanism, prior=Prior.uniform(5), threat=threat)
+        assert (risk.success_in, risk.success_out) == pytest.approx((1.0, 1.0))
+    alone = assess(GRR(epsilon=1, size=1), prior=Prior.uniform(1))
+    assert (alone.success_in, alone.success_out) == (1.0, 1.0)
+
+
+def test_a_query_may_return_codes():
+    prior = Prior.from_counts({"a": 1, "b": 2})
+    risk = assess(GRR(epsilon=1.0, size=3), prior=prior, query=lambda t: [0, 2])
+    channel = np.full((3, 3), 1.0) + (math.e - 1) * np.eye(3)
+    channel /= channel.sum(axis=1, keepdims=True)
+    assert risk.rad == pytest.approx(assess(Channel(channel[[0, 2]]), prior=prior).rad)
+
+
+def test_nearly_certain_records_keep_their_digits():
+    for weight in (1e13, 1e16):
+        prior = Prior.from_counts({"a": weight, "b": 1.0})
+        expected = 2 * weight / (weight + 1) ** 2
+        risk = assess(dprad.TotalVariation(1.0, **RO), prior=prior)
+        assert risk.rad == pytest.approx(expected, rel=1e-9, abs=0)
+        assert risk.normalised == pytest.approx(1.0)
+        every = assess(PureDP(1.0, **RO), prior=prior)
+        assert every.rad == pytest.approx(math.tanh(0.5) * expected, rel=1e-6, abs=0)
+        # a sum over outputs is right to the rounding of one, here a few 1e-16
+        exact = assess(Channel(np.eye(2)), prior=prior)
+        assert exact.rad == pytest.approx(expected, rel=0, abs=1e-15)
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [
@@ -99,6 +131,11 @@ def test_query_says_what_is_read():
             lambda: assess(GRR(epsilon=1, size=2), prior=Prior.uniform(2), query=lambda t: [1]),
             "one value a record",
         ),
+        (lambda: assess(GRR(epsilon=1, size=2), prior=Prior.uniform(2), query=[]), "query must be"),
+        (lambda: assess(GRR(epsilon=1, size=2), prior=Prior.uniform(2), query=5), "query must be"),
+        (lambda: assess(PureDP(1, **RO), prior=Prior.uniform(2), query="value"), "takes none"),
+        (lambda: GRR(epsilon=1, size=3).sample([7], np.random.default_rng(0)), "codes 0 .. 2"),
+        (lambda: Channel(np.eye(2)).sample([0.5], np.random.default_rng(0)), "codes 0 .. 1"),
         (lambda: GRR(epsilon=-1, size=2), "epsilon must be"),
         (lambda: GRR(epsilon=1, size=0), "size must be"),
         (lambda: assess(PureDP(1, **RO), prior=None), "prior must be a dprad.Prior"),

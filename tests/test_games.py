@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import numpy as np
 import polars as pl
 import pytest
 import scipy.stats
 from scipy import sparse
 
-from dprad import DpradError, Prior, PureDP, Threat, assess
+from dprad import DpradError, Prior, PureDP, Threat, assess, games
 from dprad.games import EARTH_RADIUS, play
 from dprad.success import Singletons, Windows
 from oracles import random_instance
@@ -176,6 +178,51 @@ def test_singletons_need_no_order():
     assert game.sets.mass.tolist() == pytest.approx([1 / 2, 1 / 3, 1 / 6])  # likeliest first
 
 
+def test_large_numbers_do_not_widen_the_windows():
+    """One far value, an offset, or nanosecond timestamps must not change who is within 1."""
+    near = Threat(loss="absolute", eta=1)
+    promise = PureDP(1, neighbours="replace-one")
+    plain = assess(promise, prior=Prior.uniform(10), threat=near).rad
+    for offset in (10**13, 1_700_000_000_000_000_000, -(2**62)):
+        moved = Prior.from_counts({offset + i: 1 for i in range(10)})
+        assert assess(promise, prior=moved, threat=near).rad == plain
+    far = Prior.from_counts({**dict.fromkeys(range(10), 1), 10**15: 1e-9})
+    assert assess(promise, prior=far, threat=near).rad == pytest.approx(plain, rel=1e-3)
+    floats = Prior.from_counts({**{i + 0.5: 1 for i in range(10)}, 1e13: 1e-9})
+    assert assess(promise, prior=floats, threat=near).rad == pytest.approx(plain, rel=1e-3)
+    with pytest.raises(DpradError, match="infinite"):
+        play(Prior.from_counts({0.5: 1, float("inf"): 1}), near)
+
+
+def test_decimals_are_numbers():
+    prior = Prior.from_counts({Decimal("0.1"): 1, Decimal("0.2"): 1, Decimal("0.4"): 2})
+    game = play(prior, Threat(loss="absolute", eta=0.1))
+    assert sorted(game.sets.mass.tolist()) == pytest.approx([0.5, 0.5])
+
+
+def test_lightest_and_heaviest_windows_by_brute_force(rng):
+    for _ in range(30):
+        m, eta = int(rng.integers(2, 12)), int(rng.integers(1, 5))
+        values = np.sort(rng.choice(30, m, replace=False)).tolist()
+        prior = Prior.from_probabilities(rng.dirichlet(np.ones(m)), support=values)
+        game = play(prior, Threat(loss="absolute", eta=eta))
+        member, mass = game.sets.members(len(game.probabilities)), game.sets.mass
+        for c in range(len(game.probabilities)):
+            inside = mass[member[:, c]]
+            assert game.sets.smallest(len(game.probabilities))[c] == inside.min()
+            assert game.sets.largest(len(game.probabilities))[c] == inside.max()
+
+
+def test_many_near_places_take_the_dense_way(rng, monkeypatch):
+    lat, lon = rng.uniform(41.1, 41.2, 80), rng.uniform(-8.7, -8.5, 80)
+    prior = Prior.from_data(pl.DataFrame({"lat": lat, "lon": lon}))
+    threat = Threat(loss="haversine", eta=3000.0)
+    sparse_way = play(prior, threat)
+    monkeypatch.setattr(games, "BLOCK_ENTRIES", 100)
+    dense_way = play(prior, threat)
+    assert sparse_way.sets.mass.tolist() == dense_way.sets.mass.tolist()
+
+
 @pytest.mark.parametrize(
     ("make", "words"),
     [
@@ -183,7 +230,7 @@ def test_singletons_need_no_order():
         (lambda: Threat(eta=float("nan")), "eta must be"),
         (lambda: Threat(knows="age"), r"knows=\['age'\]"),
         (lambda: Threat(knows="everythin"), "Did you mean 'everything'"),
-        (lambda: Threat(knows=[]), "list of column names"),
+        (lambda: Threat(knows=[]), "list of different column names"),
         (lambda: Threat(loss="euclid"), "loss must be one of"),
         (lambda: Threat(loss=np.ones((2, 3))), "square"),
         (lambda: Threat(loss=np.full((2, 2), 0.5)), "True or False"),
@@ -199,6 +246,13 @@ def test_singletons_need_no_order():
         (lambda: play(Prior.from_counts({"a": 1}), Threat(loss="absolute")), "column of numbers"),
         (lambda: play(Prior.uniform(3), Threat(loss="haversine")), "two target columns"),
         (lambda: play(Prior.from_counts({(99, 5): 1}), Threat(loss="haversine")), "degrees"),
+        (lambda: Threat(target=["a", "a"]), "different column names"),
+        (lambda: Threat(loss=[[1, 0], [1]]), "equal length"),
+        (lambda: play(Prior.uniform(2), Threat(knows=lambda s: 1)), "one label a record"),
+        (
+            lambda: play(Prior.continuous(scipy.stats.norm(), 0, 1), Threat(loss=np.eye(2))),
+            "continuous prior takes",
+        ),
         (lambda: play([0.5, 0.5], Threat()), "prior must be a dprad.Prior"),
         (lambda: play(Prior.uniform(3), "nothing"), "threat must be a dprad.Threat"),
     ],

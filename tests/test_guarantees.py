@@ -227,6 +227,37 @@ def test_conversion_is_the_composed_curve(promise):
     assert converted.neighbours == "replace-one" and converted.replace_one() is converted
 
 
+def test_conversion_keeps_the_smallest_deltas():
+    """No part of delta may be lost to rounding, however small."""
+    for delta in (1e-18, 2e-15, 1e-11, 1e-3):
+        converted = ApproxDP(0.1, delta, **AR).replace_one()
+        assert converted.delta(0.2) == pytest.approx((1 + math.exp(0.1)) * delta, rel=1e-9)
+    mixed = PureDP(0.1, **AR).compose(PureDP(0.03, **AR), ApproxDP(0.01, 1e-11, **AR))
+    assert mixed.replace_one().delta(1.0) >= 2e-11
+
+
+def test_conversion_at_large_delta():
+    """Beyond delta = 1/(2 + e^eps) the profile at 2 eps is 1 - (1 - 2 delta)_+ / e^eps."""
+    converted = ApproxDP(1.0, 0.25, **AR).replace_one()
+    assert converted.delta(2.0) == pytest.approx(1 - 0.5 / math.e, rel=1e-9)
+
+
+def test_tiny_promises_are_never_understated():
+    for mu in (1e-15, 1e-12, 1e-9, 1e-6):
+        tv = mu / math.sqrt(2 * math.pi)
+        promise = GaussianDP(mu, **RO)
+        assert promise.loss.delta(np.zeros(1))[0] >= tv * (1 - 1e-12)
+        eps = mu * np.linspace(0, 3, 7)
+        # mu times the expected excess of a standard normal over eps/mu, to first order in mu
+        x = eps / mu
+        exact = mu * (norm.pdf(x) - x * norm.sf(x))
+        assert np.all(promise.delta(eps) >= exact * (1 - 10 * mu) - 1e-30)
+    for epsilon in (1e-320, 1e-300, 1e-15, 1e-12):
+        composed = PureDP(epsilon, **RO).compose(PureDP(epsilon, **RO))
+        assert composed.tv >= 2 * math.tanh(epsilon / 2) / 2
+        assert PureDP(epsilon, **AR).replace_one().tv >= epsilon * (1 - 1e-9)
+
+
 def test_gaussian_conversion_through_the_grid():
     """The general rule, applied to a Gaussian, gives twice the mu, from above."""
     loss = GaussianDP(0.8, **AR).loss.chain()

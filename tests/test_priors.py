@@ -146,7 +146,10 @@ def test_not_finite():
         (lambda: Prior.from_data(pl.DataFrame({"a": [1]}), weight="b"), "weight names"),
         (lambda: Prior.from_data(pl.DataFrame({"a": [1], "w": [-1]}), weight="w"), "negative"),
         (lambda: Prior.from_data(pl.DataFrame({"a": [1, 1], "w": [3, -1]}), weight="w"), "negat"),
-        (lambda: Prior.from_data(pl.DataFrame({"a": [1], "w": [None]}), weight="w"), "missing"),
+        (
+            lambda: Prior.from_data(pl.DataFrame({"a": [1, 2], "w": [1, None]}), weight="w"),
+            "missing",
+        ),
         (lambda: Prior.from_data(pl.DataFrame({"a": [1]}), missing="drop"), "missing must be"),
         (lambda: Prior.from_data({"a": [1]}), "data frame"),
         (lambda: Prior.from_data("table.xlsx"), "ends in"),
@@ -179,3 +182,65 @@ def test_relation_of_sample_and_kappa(rng):
         seen.append(Prior.from_counts(dict(enumerate(counts.tolist()))).kappa)
     # the mean of 2000 has a standard error of about 0.002 here; false alarm below 1e-6
     assert np.mean(seen) - truth.kappa == pytest.approx((1 - truth.kappa) / n, abs=0.01)
+
+
+# -- what must not be merged or rounded -----------------------------------------------------------
+def test_values_that_only_look_alike_stay_apart(tmp_path):
+    path = tmp_path / "ids.csv"
+    path.write_text("id\n" + "\n".join(str(12345678901234567890 + i) for i in range(5)) + "\n")
+    assert Prior.from_data(path).size == 5
+    assert Prior.from_counts({2**63: 1, 2**63 + 1: 1, -1: 1}).size == 3
+    assert Prior.from_counts({2**53: 1, 2**53 + 1: 1, 0.5: 1}).size == 3
+    assert Prior.from_counts({"a": 1, "a\0": 1}).size == 2
+
+
+def test_machine_numbers_are_numbers():
+    prior = Prior.from_counts({np.int32(i): 1 for i in range(3)} | {np.float32(3.5): 1})
+    assert prior.support.tolist() == [0, 1, 2, 3.5] and prior.support.dtype == float
+
+
+def test_weights_do_not_overflow_or_concatenate():
+    big = pl.DataFrame({"a": ["x"] * 5 + ["y"], "w": [2**62] * 6})
+    assert Prior.from_data(big, columns=["a"], weight="w").probabilities.tolist() == pytest.approx(
+        [5 / 6, 1 / 6]
+    )
+    text = pd.DataFrame({"a": ["x", "x"], "w": ["1", "2"]})
+    with pytest.raises(DpradError, match="column of numbers"):
+        Prior.from_data(text, columns=["a"], weight="w")
+
+
+def test_missing_values_are_merged_before_the_domain_widens():
+    table = pl.DataFrame({"a": ["x", "x", "y", "y"], "b": [None, math.nan, 1.0, 1.0]})
+    prior = Prior.from_data(table, domain={"a": ["x", "y"]})
+    assert as_dict(prior)[("x", None)] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Prior.from_data(pl.DataFrame({"a": [[1], [2]]})), "lists or the like"),
+        (lambda: Prior.from_data(pd.DataFrame({0: [1], 1: [2]})), "names must be text"),
+        (lambda: Prior.from_data(pd.DataFrame([[1, 2]], columns=["a", "a"])), "cannot be counted"),
+        (lambda: Prior.from_data(pl.DataFrame({"a": [1]}), columns=5), "list of column names"),
+        (lambda: Prior.from_counts({1: "x"}), "list of numbers"),
+        (lambda: Prior.from_counts({(1, 2): 1}, columns=["a", "a"]), "different, non-empty"),
+        (lambda: Prior.from_counts({1: 1}, domain=5), "list of values"),
+        (lambda: Prior.from_counts({1: 1}, domain=range(10**9)), "at most"),
+        (lambda: Prior.from_probabilities([1.0], support=[[1, 2]]), "but are lists"),
+        (lambda: Prior.continuous(scipy.stats.poisson(3), 0, 10), "Prior.from_counts"),
+    ],
+)
+def test_more_bad_input(make, words):
+    with pytest.raises(DpradError, match=words):
+        make()
+
+
+def test_any_column_name_will_do():
+    names = ["__dprad_t", "with space", 'quo"te', "w"]
+    table = pl.DataFrame({n: [1, 1, 2] for n in names})
+    assert Prior.from_data(table, columns=names[:3], weight="w").columns == tuple(names[:3])
+
+
+def test_nearly_certain_records_keep_their_digits():
+    prior = Prior.from_counts({"a": 1e16, "b": 1.0})
+    assert prior.kappa == 1.0 and prior.unlike == pytest.approx(2e-16, rel=1e-9)

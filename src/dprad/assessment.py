@@ -15,7 +15,7 @@ from dprad.games import Game, play
 from dprad.guarantees import ADD_REMOVE, Guarantee
 from dprad.priors import Prior
 from dprad.results import Risk
-from dprad.tables import codes, joint_codes
+from dprad.tables import array, codes, joint_codes
 from dprad.threats import Threat
 
 Query = str | Sequence[str] | Callable[[Column], Sequence[Any]]
@@ -64,6 +64,8 @@ def assess(
     threat = Threat() if threat is None else threat
     game = play(prior, threat)
     if isinstance(subject, Guarantee):
+        if query is not None:
+            raise DpradError("query says what a mechanism reads; a guarantee takes none.")
         return _promised(subject, prior, threat, game)
     if isinstance(subject, type):
         raise DpradError(
@@ -94,8 +96,9 @@ def _promised(guarantee: Guarantee, prior: Prior, threat: Threat, game: Game) ->
         success_in=None,
         success_out=None,
         rero=rero.value,
-        baseline=game.p_plus,
+        baseline=None if prior.kind == "unknown" else game.p_plus,
         kappa=prior.kappa,
+        normalised=_normalised(best.value, prior),
         bounds=found,
         subject=guarantee.describe(),
         threat=threat.describe(),
@@ -118,7 +121,7 @@ def _run(subject: Any, prior: Prior, threat: Threat, game: Game, query: Query | 
         read = _read(prior, threat, query, subject.size, type(subject).__name__)
     solution = solve(subject, game, read, pi)
     # rounding can leave a risk of -1e-17 or a success of 1 + 1e-16
-    rad = min(max(solution.rad, 0.0), 1.0 - game.kappa)
+    rad = min(max(solution.rad, 0.0), game.unlike)
     out = min(max(solution.success_out, 0.0), 1.0)
     return Risk(
         rad=rad,
@@ -130,6 +133,7 @@ def _run(subject: Any, prior: Prior, threat: Threat, game: Game, query: Query | 
         rero=min(1.0, solution.rero),
         baseline=game.p_plus,
         kappa=prior.kappa,
+        normalised=_normalised(rad, prior),
         bounds=(),
         subject=subject.describe(),
         threat=threat.describe(),
@@ -138,25 +142,39 @@ def _run(subject: Any, prior: Prior, threat: Threat, game: Game, query: Query | 
     )
 
 
+def _normalised(rad: float, prior: Prior) -> float:
+    return min(1.0, rad / prior.unlike) if prior.unlike > 0 else 0.0
+
+
+def columns_read(prior: Prior, threat: Threat, query: Query | None = None) -> tuple[str, ...]:
+    """What a mechanism reads: as told, else the target if that is one column, else the record."""
+    if query is None:
+        target = threat.target_columns(prior)
+        return target if len(target) == 1 else prior.columns
+    names = (query,) if isinstance(query, str) else query
+    if callable(names) or not isinstance(names, Sequence) or not names:
+        raise DpradError(
+            f"query must be a column, a list of columns or a callable, but is {query!r}."
+        )
+    return tuple(column(c, prior.columns, name="query") for c in names)
+
+
 def _read(prior: Prior, threat: Threat, query: Query | None, size: int, name: str) -> IntArray:
     """The category code that the mechanism reads of each record."""
     if callable(query):
-        labels = np.asarray(query(prior.support))  # type: ignore[arg-type]
+        labels = array(query(prior.support))  # type: ignore[arg-type]
         if labels.shape != (prior.size,):
             raise DpradError(
-                f"query must return one value a record, but returned shape {labels.shape} for "
+                f"query must return one value a record, but returned {len(labels)} for "
                 f"{prior.size} records."
             )
+        if labels.dtype.kind == "i" and labels.min() >= 0 and labels.max() < size:
+            return labels.astype(np.intp)  # codes already
         code, distinct = codes(labels)
         count = len(distinct)
     else:
-        if query is None:
-            target = threat.target_columns(prior)
-            names = target if len(target) == 1 else prior.columns
-        else:
-            names = (query,) if isinstance(query, str) else tuple(query)
-        arrays = [prior.column(column(c, prior.columns, name="query")) for c in names]
-        code, count = joint_codes(arrays)
+        names = columns_read(prior, threat, query)
+        code, count = joint_codes([prior.column(c) for c in names])
     if count != size:
         raise DpradError(
             f"{name} has size {size}, but reads {count} different values here. Make it of size "

@@ -62,7 +62,7 @@ def column(value: Any, columns: Iterable[str], *, name: str) -> str:
     if value in names:
         return str(value)
     hint = did_you_mean(value, names) or f"The columns are: {', '.join(names)}."
-    raise DpradError(f"{name} names the column {value!r}, which the prior does not have. {hint}")
+    raise DpradError(f"{name} names the column {value!r}, which is not there. {hint}")
 
 
 def did_you_mean(value: Any, names: Iterable[str]) -> str:

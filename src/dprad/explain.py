@@ -63,12 +63,12 @@ def tolerance(threat: dict[str, Any]) -> str:
 
 def details(result: Risk) -> str:
     """Everything else worth knowing, line by line."""
-    lines = [f"A blind guess, without any release, is right in {share(result.baseline)}."]
-    if result.threat["knows"] == "everything":
-        lines = []
+    lines = []
+    if result.baseline is not None and result.threat["knows"] != "everything":
+        lines.append(f"A blind guess, without any release, is right in {share(result.baseline)}.")
     if result.kind == "upper-bound":
         lines.append(
-            f"The attacker's whole success, whatever its cause, is at most {result.rero:.4f}."
+            f"The attacker's whole success, whatever its cause, is at most {above(result.rero)}."
         )
     elif result.threat["knows"] != "everything":
         lines.append(
@@ -80,7 +80,7 @@ def details(result: Risk) -> str:
         lines.append("Bounds on the extra risk (the smallest counts):")
         for bound in sorted(result.bounds, key=lambda b: (b.value is None, b.value or 0.0)):
             if bound.measure == "rad":
-                shown = f"{bound.value:.6f}" if bound.value is not None else "       -"
+                shown = above(bound.value, 6) if bound.value is not None else "       -"
                 why = f": {bound.reason}" if bound.reason else ""
                 lines.append(f"  {shown}  {bound.title}{why}")
     lines.append("")
@@ -106,9 +106,9 @@ def share(probability: float) -> str:
     return f"{count(probability, n)} of {n:,} tries"
 
 
-def above(value: float) -> str:
-    """Four digits, rounded up."""
-    return f"{math.ceil(value * 1e4 - 1e-7) / 1e4:.4f}"
+def above(value: float, digits: int = 4) -> str:
+    """So many digits, rounded up."""
+    return f"{math.ceil(value * 10**digits - 1e-6) / 10**digits:.{digits}f}"
 
 
 def listed(names: Any) -> str:

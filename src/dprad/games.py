@@ -5,7 +5,7 @@ Records that share their fiber and all their success sets are merged into classe
 change, and differential privacy survives averaging, so every bound may be applied to classes.
 Getting this wrong understates risk (100 records, a binary target, PureDP(1): 0.017, not 0.231).
 
-In the notation of the theory pages: `kappa` is the sum of squared class probabilities, `p_plus`
+In the notation of the theory pages: `unlike` is 1 - kappa, kappa of the classes; `p_plus` is
 the best chance of a blind guess, and `p_minus` the least prior mass a best attack can have (0 where
 passing can help). `least` and `most` bound the masses strictly between 0 and 1 that the set of
 records an attack is right about can have; they may be tighter, since passing does not count there.
@@ -19,15 +19,15 @@ from typing import Any
 
 import numpy as np
 
-from dprad.arrays import BoolArray, FloatArray, IntArray
+from dprad.arrays import BoolArray, Column, FloatArray, IntArray, unlike
 from dprad.errors import DpradError
 from dprad.priors import Prior
-from dprad.success import Relation, Sets, Singletons, Windows, starts
+from dprad.success import Relation, Sets, Singletons, Windows, starts, tops
 from dprad.threats import Threat, target_values
 
 EARTH_RADIUS = 6_371_008.8  # metres, mean radius
-# |0.3 - 0.1| <= 0.2 must hold although floating point says 0.19999999999999998 or more
-LOSS_SLACK = 1e-12
+# Distances count as equal to eta within so many units in the last place.
+ULPS = 4
 # rows of a callable loss are evaluated so many entries at a time
 BLOCK_ENTRIES = 2**22
 # points at which a continuous prior's window masses are bracketed
@@ -39,21 +39,28 @@ class Game:
     """Classes, fibers and success sets. Build it with `play`.
 
     `probabilities`, `fiber`, `sets` and `class_of` are None unless the prior is finite;
-    `class_of` is -1 for records of probability zero.
+    `class_of` is -1 for records of probability zero. `everything_known` says that each fiber is one
+    class; `membership` that the attacker knows the record by the terms of the threat.
     """
 
-    kappa: float
+    unlike: float
     p_plus: float
     p_minus: float
     least: float
     most: float
     nothing_known: bool
     everything_known: bool
+    membership: bool
     singletons: bool
     probabilities: FloatArray | None = None
     fiber: IntArray | None = None
     sets: Sets | None = None
     class_of: IntArray | None = None
+
+    @property
+    def kappa(self) -> float:
+        """Probability that two draws are of one class."""
+        return 1.0 - self.unlike
 
     @property
     def finite(self) -> bool:
@@ -81,13 +88,14 @@ def play(prior: Prior, threat: Threat) -> Game:
     if prior.kind == "continuous":
         return _continuous(prior, threat)
     return Game(
-        kappa=0.0,
+        unlike=1.0,
         p_plus=1.0,
         p_minus=0.0,
         least=0.0,
         most=1.0,
         nothing_known=threat.knows == "nothing",
         everything_known=threat.knows == "everything",
+        membership=threat.knows == "everything",
         singletons=False,
     )
 
@@ -118,16 +126,17 @@ def _finite(prior: Prior, threat: Threat) -> Game:
         sets = relation.sets(fiber, signature, mass)
     singletons = isinstance(sets, Singletons)
     nothing_known = bool(fiber[-1] == fiber[0])
-    p_plus, most = _range(sets)
+    p_plus, most = _range(sets, fiber)
     splits = nothing_known and _partitions(sets, len(mass))
     return Game(
-        kappa=min(1.0, float(mass @ mass)),
+        unlike=unlike(mass),
         p_plus=p_plus,
         p_minus=min(float(sets.mass.min()), p_plus) if splits else 0.0,
         least=float(sets.mass.min(initial=1.0)),
         most=most,
         nothing_known=nothing_known,
         everything_known=alone,
+        membership=threat.knows == "everything",
         singletons=singletons,
         probabilities=mass,
         fiber=fiber,
@@ -136,18 +145,18 @@ def _finite(prior: Prior, threat: Threat) -> Game:
     )
 
 
-def _range(sets: Sets) -> tuple[float, float]:
-    """The greatest mass an attack can be right about, and the greatest below one."""
+def _range(sets: Sets, fiber: IntArray) -> tuple[float, float]:
+    """The greatest mass an attack can be right about, and the greatest of less than everything."""
     if not len(sets.mass):
         return 0.0, 0.0
-    begin = starts(sets.fiber)
-    best = np.maximum.reduceat(sets.mass, begin)
+    best = tops(sets, int(fiber.max()) + 1)
     total = min(1.0, float(best.sum()))
-    if total < 1.0 - 1e-12:
+    whole = sets.sizes == np.bincount(fiber)[sets.fiber]
+    if len(np.unique(sets.fiber[whole])) < len(best):
         return total, total
-    # one fiber must take its second best, which may be a pass
-    own = np.repeat(best, np.diff(np.r_[begin, len(sets.mass)]))
-    second = np.maximum.reduceat(np.where(sets.mass < own, sets.mass, 0.0), begin)
+    # all can be had; so one fiber must take its second best, which may be a pass
+    second = np.zeros(len(best))
+    np.maximum.at(second, sets.fiber[~whole], sets.mass[~whole])
     return total, max(0.0, 1.0 - float(np.min(best - second)))
 
 
@@ -163,7 +172,7 @@ def _partitions(sets: Sets, classes: int) -> bool:
         return bool(reached[classes])
     assert isinstance(sets, Relation)
     # an exact cover is hard to find in general; one set that covers all is easy
-    return bool(np.any(np.diff(sets.matrix.indptr) == classes))
+    return bool(np.any(sets.sizes == classes))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -185,7 +194,7 @@ def _relation(threat: Threat, columns: tuple[str, ...], values: Any) -> _Success
         signature = np.arange(size) if threat.eta < 1 else np.zeros(size, dtype=np.intp)
         return _Success(signature, np.ones(int(signature.max()) + 1, dtype=bool), None)
     if isinstance(threat.loss, str) and threat.loss == "absolute":
-        return _line(_numbers(values, columns, "absolute"), threat.eta)
+        return _line(_numbers(values, columns), threat.eta)
     if isinstance(threat.loss, str):
         matrix = _haversine(values, columns, threat.eta)
     elif callable(threat.loss):
@@ -200,14 +209,24 @@ def _relation(threat: Threat, columns: tuple[str, ...], values: Any) -> _Success
     return _general(matrix)
 
 
-def _line(values: FloatArray, eta: float) -> _Success:
+def _line(values: Column, eta: float) -> _Success:
     """Windows on a line: guess g is right about the values within eta of it."""
-    scale = float(np.abs(values).max(initial=0.0))
-    reach = eta + LOSS_SLACK * (eta + scale) if eta > 0 else 0.0
-    low = np.searchsorted(values, values - reach, "left")
-    high = np.searchsorted(values, values + reach, "right")
-    # the relation is symmetric: the guesses right about value v are those within eta of v
-    pairs = np.stack([low, high], axis=1)
+    if values.dtype.kind == "i":
+        # exact: a whole distance is at most eta iff it is at most its whole part
+        reach = min(int(eta), int(values[-1])) if len(values) else 0
+        low = np.searchsorted(values, values - reach, "left")
+        high = np.searchsorted(values, values + reach, "right")
+    else:
+        # |0.3 - 0.1| <= 0.2 must hold although floating point says otherwise: a few units in the
+        # last place of what is compared
+        slack = ULPS * np.finfo(float).eps * (np.abs(values) + eta) if eta > 0 else 0.0
+        low = np.searchsorted(values, values - eta - slack, "left")
+        high = np.searchsorted(values, values + eta + slack, "right")
+    # both ends rise with g, so the guesses that are right about value i are an interval too
+    position = np.arange(len(values))
+    pairs = np.stack(
+        [np.searchsorted(high, position, "right"), np.searchsorted(low, position, "right")], axis=1
+    )
     first, inverse = np.unique(pairs, axis=0, return_index=True, return_inverse=True)[1:]
     signature = inverse.reshape(-1)
     # signatures low[g] .. high[g]-1, with values numbered by signature
@@ -267,13 +286,28 @@ def _general(matrix: Any) -> _Success:
     return _Success(signature, guessable, sets)
 
 
-def _numbers(values: Any, columns: tuple[str, ...], loss: str) -> FloatArray:
-    if len(columns) != 1 or values.dtype.kind not in "iuf":
+def _numbers(values: Column, columns: tuple[str, ...]) -> Column:
+    """The values of one numeric column as a sorted array: integers from 0 up, or floats."""
+    items: list[Any] = values.tolist() if len(columns) == 1 else [None]
+    whole = all(isinstance(v, int) and not isinstance(v, bool) for v in items)
+    if whole and items[-1] - items[0] < 2**62:
+        # counted from the first, which keeps large integers (timestamps) exact
+        return np.asarray([v - items[0] for v in items], dtype=np.int64)
+    try:
+        if any(isinstance(v, str | bool) or v is None for v in items):
+            raise TypeError
+        result = np.asarray([float(v) for v in items])
+    except (TypeError, ValueError, OverflowError):
         raise DpradError(
-            f"loss={loss!r} needs one target column of numbers, but the target is "
-            f"{', '.join(columns)}. Name it: Threat(target=[...], loss={loss!r})."
+            "loss='absolute' needs one target column of numbers, but the target is "
+            f"{', '.join(columns)}. Name it: Threat(target=[...], loss='absolute')."
+        ) from None
+    if not np.all(np.isfinite(result)) or np.any(np.diff(result) <= 0):
+        raise DpradError(
+            f"loss='absolute' needs finite numbers that differ as floats, but {columns[0]!r} has "
+            "infinite values or values too close to tell apart."
         )
-    return np.asarray(values, dtype=float)
+    return result
 
 
 def _haversine(values: Any, columns: tuple[str, ...], eta: float) -> Any:
@@ -294,29 +328,33 @@ def _haversine(values: Any, columns: tuple[str, ...], eta: float) -> Any:
             "degrees, latitude first."
         )
     points = np.stack([np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat)], axis=1)
+    tree = cKDTree(points)
     angle = min(eta / EARTH_RADIUS, np.pi)
-    chord = 2 * np.sin(angle / 2) * (1 + 1e-9) + 1e-9  # a little wide; filtered below
-    pairs = cKDTree(points).query_pairs(chord, output_type="ndarray")
-    i, j = pairs[:, 0], pairs[:, 1]
-    h = (
-        np.sin((lat[i] - lat[j]) / 2) ** 2
-        + np.cos(lat[i]) * np.cos(lat[j]) * np.sin((lon[i] - lon[j]) / 2) ** 2
-    )
-    near = 2 * EARTH_RADIUS * np.arcsin(np.sqrt(np.minimum(h, 1.0))) <= eta * (1 + LOSS_SLACK)
-    i, j, own = i[near], j[near], np.arange(len(lat))
+    chord = 2 * np.sin(angle / 2) * (1 + 1e-9) + 1e-9  # a little wide; measured exactly below
+
+    def near(i: Any, j: Any) -> Any:
+        h = (
+            np.sin((lat[i] - lat[j]) / 2) ** 2
+            + np.cos(lat[i]) * np.cos(lat[j]) * np.sin((lon[i] - lon[j]) / 2) ** 2
+        )
+        return 2 * EARTH_RADIUS * np.arcsin(np.sqrt(np.minimum(h, 1.0))) <= eta
+
+    if tree.count_neighbors(tree, chord) > BLOCK_ENTRIES:
+        # so many near pairs that a list of them would be larger than the relation itself
+        every = np.arange(len(lat))
+        return _blocks(lambda part: near(part[:, None], every[None, :]), every)
+    i, j = tree.query_pairs(chord, output_type="ndarray").T
+    close = near(i, j)
+    i, j, own = i[close], j[close], np.arange(len(lat))
     rows, cols = np.concatenate([i, j, own]), np.concatenate([j, i, own])
     return sparse.csr_array((np.ones(len(rows), dtype=bool), (rows, cols)), shape=(len(lat),) * 2)
 
 
 def _evaluate(loss: Callable[[Any, Any], Any], values: Any, eta: float) -> Any:
-    """A callable loss, a block of targets at a time, as a sparse success relation."""
-    from scipy import sparse
-
+    """A callable loss as a sparse success relation."""
     size = len(values)
-    step = max(1, BLOCK_ENTRIES // size)
-    blocks = []
-    for begin in range(0, size, step):
-        part = values[begin : begin + step]
+
+    def right(part: Any) -> Any:
         block = np.asarray(loss(part, values))
         if block.shape != (len(part), size):
             raise DpradError(
@@ -325,8 +363,18 @@ def _evaluate(loss: Callable[[Any, Any], Any], values: Any, eta: float) -> Any:
             )
         if block.dtype.kind not in "iufb" or np.isnan(block).any():
             raise DpradError("loss must return numbers, but returned NaN or something else.")
-        blocks.append(sparse.csr_array(block <= eta))
-    return sparse.vstack(blocks, format="csr")
+        return block <= eta
+
+    return _blocks(right, values)
+
+
+def _blocks(right: Callable[[Any], Any], values: Any) -> Any:
+    """A success relation from dense blocks of its rows."""
+    from scipy import sparse
+
+    step = max(1, BLOCK_ENTRIES // len(values))
+    parts = (values[a : a + step] for a in range(0, len(values), step))
+    return sparse.vstack([sparse.csr_array(right(part)) for part in parts], format="csr")
 
 
 # -- continuous priors ---------------------------------------------------------------------------
@@ -340,16 +388,18 @@ def _continuous(prior: Prior, threat: Threat) -> Game:
     distribution, low, high = prior.continuous_on
     if threat.knows == "everything":
         return Game(
-            kappa=0.0,
+            unlike=1.0,
             p_plus=1.0,
             p_minus=0.0,
             least=0.0,
             most=1.0,
             nothing_known=False,
             everything_known=True,
+            membership=True,
             singletons=False,
         )
-    if threat.knows != "nothing" or threat.loss not in ("exact", "absolute"):
+    simple = isinstance(threat.loss, str) and threat.loss in ("exact", "absolute")
+    if threat.knows != "nothing" or not simple:
         raise DpradError(
             "a continuous prior takes knows='nothing' or 'everything' and loss='exact' or "
             "'absolute'. For more, give a finite prior: Prior.from_counts or Prior.from_data."
@@ -368,12 +418,13 @@ def _continuous(prior: Prior, threat: Threat) -> Game:
     p_plus = min(1.0, float(outer.max())) if eta > 0 else 0.0
     p_minus = max(0.0, float(inner.min())) if eta > 0 else 0.0
     return Game(
-        kappa=0.0,
+        unlike=1.0,
         p_plus=p_plus,
         p_minus=p_minus,
         least=p_minus,
         most=p_plus,
         nothing_known=True,
         everything_known=False,
+        membership=False,
         singletons=False,
     )

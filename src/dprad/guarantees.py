@@ -261,7 +261,10 @@ class GaussianDP(Guarantee):
             return np.zeros_like(epsilon)
         a = self.mu / 2 - epsilon / self.mu
         b = -self.mu / 2 - epsilon / self.mu
-        value = ndtr(a) - np.exp(np.minimum(epsilon + log_ndtr(b), 0.0))
+        log_second = np.minimum(epsilon + log_ndtr(b), 0.0)
+        value = ndtr(a) - np.exp(log_second)
+        # what the difference may have lost to rounding
+        value += np.finfo(float).eps * (4.0 + 2.0 * np.abs(log_ndtr(b))) * ndtr(a)
         # at zero the difference has a form without cancellation
         at_zero = erf(self.mu / np.sqrt(8.0))
         return np.asarray(np.maximum(np.where(epsilon == 0, at_zero, value), 0.0))
@@ -314,7 +317,11 @@ class Profile(Guarantee):
 
     def _read(self, epsilon: FloatArray) -> FloatArray:
         flat = np.ravel(epsilon)
-        value = np.array([float(self.function(float(e))) for e in flat]).reshape(epsilon.shape)
+        try:
+            value = np.array([float(self.function(float(e))) for e in flat])
+        except (TypeError, ValueError) as error:
+            raise DpradError(f"function must return a number, but: {error}.") from None
+        value = value.reshape(epsilon.shape)
         bad = ~((value >= 0) & (value <= 1))
         if np.any(bad):
             where = float(np.ravel(epsilon)[np.ravel(bad)][0])

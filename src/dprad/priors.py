@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence, Sized
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from dprad.arrays import Column, FloatArray
+from dprad.arrays import Column, FloatArray, unlike
 from dprad.errors import DpradError, column, number, whole
 from dprad.tables import array, codes, count, joint_codes
 
@@ -53,7 +53,7 @@ class Prior:
     columns: tuple[str, ...]
     support: Column | None
     probabilities: FloatArray | None
-    continuous_on: tuple[Any, float, float] | None = None
+    continuous_on: tuple[Any, float, float] | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         for values in (self.support, self.probabilities):
@@ -76,7 +76,7 @@ class Prior:
         columns: Sequence[str] | None = None,
     ) -> Prior:
         """Given probabilities of the values 0, 1, ... or of `support` (tuples: several columns)."""
-        weights = np.asarray(list(probabilities), dtype=float)
+        weights = _weights(probabilities, "probabilities")
         total = float(weights.sum()) if weights.size else 0.0
         if not abs(total - 1.0) <= SUM_TOLERANCE:
             raise DpradError(
@@ -105,7 +105,7 @@ class Prior:
                 f"counts must be a mapping from value to weight, but is a {type(counts).__name__}."
             )
         names, arrays = _split(list(counts), columns)
-        return cls._of(names, arrays, np.asarray(list(counts.values()), dtype=float), domain)
+        return cls._of(names, arrays, _weights(counts.values(), "counts"), domain)
 
     @classmethod
     def from_data(
@@ -135,8 +135,6 @@ class Prior:
             mapping from column to values for several (the support is then the product).
 
         """
-        if isinstance(columns, str):
-            columns = [columns]
         names, arrays, weights = count(data, columns=columns, weight=weight, missing=missing)
         return cls._of(tuple(names), arrays, weights, domain)
 
@@ -146,17 +144,18 @@ class Prior:
         a, b = number(low, "low"), number(high, "high")
         if not a < b:
             raise DpradError(f"high must be greater than low, but is {high!r} with low = {low!r}.")
-        if not hasattr(distribution, "cdf"):
+        if not (hasattr(distribution, "cdf") and hasattr(distribution, "pdf")):
             raise DpradError(
-                "distribution must be a frozen scipy distribution such as scipy.stats.uniform(), "
-                f"but is a {type(distribution).__name__}."
+                "distribution must be a continuous frozen scipy distribution such as "
+                f"scipy.stats.uniform(), but is a {type(distribution).__name__}. For a discrete "
+                "one use Prior.from_counts."
             )
         mass = float(distribution.cdf(b) - distribution.cdf(a))
         if not mass > 0:
             raise DpradError(
                 f"distribution must have mass on [low, high], but has {mass!r} on [{a:g}, {b:g}]."
             )
-        return cls(("value",), None, None, (distribution, a, b))
+        return cls(("value",), None, None, continuous_on=(distribution, a, b))
 
     @classmethod
     def unknown(cls) -> Prior:
@@ -183,17 +182,9 @@ class Prior:
         largest = float(weights.max())
         if largest == 0:
             raise DpradError("weights must have a positive sum, but all are 0.")
+        arrays, weights = _sorted(arrays, weights)
         if domain is not None:
-            arrays, weights = _widen(columns, arrays, weights, domain)
-        key, size = joint_codes(arrays)
-        if size != len(key):
-            # missing values that an engine kept apart (null and NaN) are one record here
-            first = np.unique(key, return_index=True)[1]
-            weights = np.asarray(np.bincount(key, weights=weights, minlength=size), dtype=float)
-            arrays = [a[first] for a in arrays]
-        else:
-            order = np.argsort(key)
-            weights, arrays = weights[order], [a[order] for a in arrays]
+            arrays, weights = _sorted(*_widen(columns, arrays, weights, domain))
         scaled = weights / largest
         return cls(columns, _table(columns, arrays), scaled / scaled.sum())
 
@@ -213,9 +204,12 @@ class Prior:
     @property
     def kappa(self) -> float:
         """Probability that two independent draws are the same record; 0 if not finite."""
-        if self.probabilities is None:
-            return 0.0
-        return min(1.0, math.fsum(self.probabilities**2))
+        return 0.0 if self.probabilities is None else min(1.0, math.fsum(self.probabilities**2))
+
+    @property
+    def unlike(self) -> float:
+        """Probability that two independent draws differ: ``1 - kappa``, without cancellation."""
+        return 1.0 if self.probabilities is None else unlike(self.probabilities)
 
     def column(self, name: str) -> Column:
         """The values of one column, one a record of the support."""
@@ -246,10 +240,16 @@ def _split(
         names = tuple(f"column_{i}" for i in range(width)) if several else ("value",)
     else:
         names = (columns,) if isinstance(columns, str) else tuple(columns)
+    if not all(isinstance(n, str) and n for n in names) or len(set(names)) != len(names):
+        raise DpradError(f"columns must be different, non-empty names, but is {columns!r}.")
     if len(names) != width:
         raise DpradError(f"columns must name the {width} columns of a record, but is {columns!r}.")
     arrays = [array(v) for v in zip(*records, strict=True)] if several else [array(records)]
-    if len(set(records)) != len(records):
+    try:
+        distinct = len(set(records))
+    except TypeError:
+        raise DpradError("records must be values or tuples of values, but are lists.") from None
+    if distinct != len(records):
         raise DpradError("support must list each record once, but one occurs twice.")
     return names, arrays
 
@@ -261,15 +261,17 @@ def _widen(
     domain: Iterable[Any] | Mapping[str, Iterable[Any]],
 ) -> tuple[list[Column], FloatArray]:
     """Add the records of the domain that were never observed, with weight zero."""
+    given: Mapping[str, Any]
     if isinstance(domain, Mapping):
-        domains = {column(c, columns, name="domain"): list(v) for c, v in domain.items()}
+        given = {column(c, columns, name="domain"): v for c, v in domain.items()}
     elif len(columns) == 1:
-        domains = {columns[0]: list(domain)}
+        given = {columns[0]: domain}
     else:
         raise DpradError(
             "domain must be a mapping from column to values where there are several columns, "
             f"but is a {type(domain).__name__}."
         )
+    domains = {name: _possible(name, values) for name, values in given.items()}
     values = []
     for name, observed in zip(columns, arrays, strict=True):
         seen = codes(observed)[1].tolist()
@@ -292,6 +294,38 @@ def _widen(
     table.update(zip(observed_rows, weights.tolist(), strict=True))
     wide = [array(v) for v in zip(*table, strict=True)]
     return wide, np.asarray(list(table.values()), dtype=float)
+
+
+def _possible(name: str, values: Any) -> list[Any]:
+    """A domain as a list, before it is made too long."""
+    size = len(values) if isinstance(values, Sized) else 0
+    if size > MAX_DOMAIN:
+        raise DpradError(
+            f"domain of {name!r} must have at most {MAX_DOMAIN:,} values, but has {size:,}."
+        )
+    try:
+        items = list(values)
+        set(items)
+    except TypeError:
+        raise DpradError(
+            f"domain of {name!r} must be a list of values, but is {values!r}."
+        ) from None
+    return items
+
+
+def _weights(values: Iterable[Any], name: str) -> FloatArray:
+    try:
+        return np.asarray([float(v) for v in values], dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        raise DpradError(f"{name} must be a list of numbers, but one is not a number.") from None
+
+
+def _sorted(arrays: Sequence[Column], weights: FloatArray) -> tuple[list[Column], FloatArray]:
+    """In order, each record once; what an engine kept apart (null and NaN) is one record here."""
+    key, size = joint_codes(arrays)
+    first = np.unique(key, return_index=True)[1]
+    total = np.bincount(key, weights=weights, minlength=size)
+    return [a[first] for a in arrays], np.asarray(total, dtype=float)
 
 
 def _table(columns: tuple[str, ...], arrays: Sequence[Column]) -> Column:

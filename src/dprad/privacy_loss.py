@@ -25,6 +25,8 @@ GRID = 2**13
 MAX_POINTS = 2**15
 # e^x and its square stay finite below this; a larger loss counts as infinite, the safe side.
 MAX_LOSS = 300.0
+# A smaller epsilon would make a step too small to divide by.
+TINY = 1e-290
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,7 +57,9 @@ class PrivacyLoss:
         # e^eps q is at most p there, so an overflow of e^eps meets a tail of zero
         with np.errstate(over="ignore", invalid="ignore"):
             below = np.where(q_tail[at] > 0, np.exp(epsilon) * q_tail[at], 0.0)
-        return np.asarray(np.clip(p_tail[at] - below + self.p_infinity, 0.0, 1.0))
+        # the running sums may each be off by a rounding a term
+        slack = np.finfo(float).eps * (len(self.p) - at) * p_tail[at]
+        return np.asarray(np.clip(p_tail[at] - below + slack + self.p_infinity, 0.0, 1.0))
 
     def tradeoff(self, alpha: FloatArray) -> FloatArray:
         """The trade-off curve: a polygon whose vertices are the tails of Q and P."""
@@ -70,7 +74,9 @@ class PrivacyLoss:
         """The dominating pair of (epsilon, delta)-DP: losses -epsilon, epsilon and infinity."""
         if epsilon > MAX_LOSS:
             return cls(1.0, 0, np.zeros(1), 1.0)
-        if epsilon == 0:
+        if epsilon < TINY:
+            # TV is at most epsilon/2 + delta
+            delta = min(1.0, delta + epsilon)
             return cls(1.0, 0, np.array([1.0 - delta]), delta)
         up = (1.0 - delta) / (1.0 + np.exp(-epsilon))
         down = (1.0 - delta) * np.exp(-epsilon) / (1.0 + np.exp(-epsilon))
@@ -86,17 +92,19 @@ class PrivacyLoss:
         step = top / GRID
         losses = step * index
 
-        def cells(mean: float) -> tuple[FloatArray, float, float]:
-            """Mass in each cell, below and above all of them, if the loss is N(mean, mu^2)."""
+        def cells(mean: float) -> tuple[FloatArray, FloatArray, float, float]:
+            """For a loss N(mean, mu^2): mass of each cell, its tail, the mass below and above."""
             x = (losses - mean) / mu
             left, right = ndtr(x), ndtr(-x)
             # differences taken in the smaller tail keep their relative precision
             mass = np.where(x[1:] > 0, right[:-1] - right[1:], left[1:] - left[:-1])
-            return mass, float(left[0]), float(right[-1])
+            return mass, np.minimum(left[1:], right[:-1]), float(left[0]), float(right[-1])
 
-        p, p_below, p_above = cells(mu * mu / 2)
-        q, _, q_above = cells(-mu * mu / 2)
-        split = _split(p, q, losses[:-1], step)
+        p, p_tail, p_below, p_above = cells(mu * mu / 2)
+        q, q_tail, _, q_above = cells(-mu * mu / 2)
+        # each difference of tails is off by a few roundings of the tails
+        slack = 4 * np.finfo(float).eps * (p_tail + q_tail * np.exp(losses[:-1]))
+        split = _split(p, q, losses[:-1], step, slack)
         masses = np.r_[split[0], 0.0] + np.r_[0.0, split[1]]
         # above the last point: p_above = p' + infinity with q' = q_above at the last loss
         last = min(p_above, q_above * float(np.exp(losses[-1])))
@@ -133,17 +141,14 @@ class PrivacyLoss:
 
     @classmethod
     def _closed(cls, step: float, first: int, p: FloatArray, p_infinity: float) -> PrivacyLoss:
-        """Trim zeros; what rounding took from a total of one goes to infinity, the safe side."""
+        """Trim zeros."""
         p = np.maximum(p, 0.0)
         used = np.flatnonzero(p)
         if len(used):
             first, p = first + int(used[0]), p[used[0] : used[-1] + 1]
         else:
             first, p = 0, np.zeros(1)
-        lost = 1.0 - (float(p.sum()) + p_infinity)
-        # a lack below the rounding of the sum is no lack: pure DP must keep delta = 0
-        missing = lost if lost > 1e-15 * len(p) else 0.0
-        return cls(step, first, p, min(1.0, max(0.0, p_infinity) + missing))
+        return cls(step, first, p, min(1.0, max(0.0, p_infinity)))
 
     # -- changing ------------------------------------------------------------------------------
     def regrid(self, step: float) -> PrivacyLoss:
@@ -224,16 +229,18 @@ class PrivacyLoss:
         low = 2 * self.first
         masses = np.zeros(2 * last + 1)
         np.add.at(masses, index[~infinite] - low, p[~infinite])
-        result = PrivacyLoss._closed(self.step, low, masses, float(p[infinite].sum()))
-        return result._small()
+        # nothing of Q is left where the second step reveals, nothing of a where the first does
+        revealed = self.p_infinity + float(p[infinite].sum())
+        return PrivacyLoss._closed(self.step, low, masses, revealed)._small()
 
 
 def _split(
-    p: FloatArray, q: FloatArray, low: FloatArray, step: float
+    p: FloatArray, q: FloatArray, low: FloatArray, step: float, slack: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Share the P-mass p and Q-mass q of cells [low, low + step] between their ends."""
-    # rounding in the difference must not lower the upper share
-    slack = 4 * np.finfo(float).eps * p
+    """Share the P-mass p and Q-mass q of cells [low, low + step] between their ends.
+
+    `slack` covers the rounding of ``p - q e^low``, which must not lower the upper share.
+    """
     upper = np.clip((p - q * np.exp(low) + slack) / -np.expm1(-step), 0.0, p)
     return p - upper, upper
 

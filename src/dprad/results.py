@@ -55,9 +55,11 @@ class Risk:
     rero
         Success probability of the attack that maximises it (another one), or a bound on it.
     baseline
-        The chance of the best blind guess, without any release.
+        The chance of the best blind guess, without any release; None if the prior is unknown.
     kappa
         Probability that two random people have the same record.
+    normalised
+        ``rad / (1 - kappa)``; 0 if kappa = 1.
     bounds
         Every bound in the table with its value, or the reason why it does not apply.
     subject
@@ -74,18 +76,14 @@ class Risk:
     success_in: float | None
     success_out: float | None
     rero: float
-    baseline: float
+    baseline: float | None
     kappa: float
+    normalised: float
     bounds: tuple[Bound, ...]
     subject: dict[str, Any]
     threat: dict[str, Any]
     prior: str
     assumptions: tuple[str, ...]
-
-    @property
-    def normalised(self) -> float:
-        """``rad / (1 - kappa)``; 0 if kappa = 1."""
-        return 0.0 if self.kappa >= 1.0 else self.rad / (1.0 - self.kappa)
 
     @property
     def attribute_advantage(self) -> float | None:
@@ -102,7 +100,7 @@ class Risk:
         """Plain data, with the names of the attributes as keys."""
         plain = {f: getattr(self, f) for f in self.__slots__ if f != "bounds"}
         plain["interval"], plain["assumptions"] = list(self.interval), list(self.assumptions)
-        for name in ("normalised", "attribute_advantage", "membership_advantage"):
+        for name in ("attribute_advantage", "membership_advantage"):
             plain[name] = getattr(self, name)
         plain["bounds"] = [b.to_dict() for b in self.bounds]
         return plain

@@ -26,6 +26,10 @@ class Sets(Protocol):
     def mass(self) -> FloatArray:
         """The prior probability of each set."""
 
+    @property
+    def sizes(self) -> IntArray:
+        """The number of classes in each set."""
+
     def sums(self, values: FloatArray) -> FloatArray:
         """Sum over each set of the rows of `values` (one row a class)."""
 
@@ -46,6 +50,15 @@ def starts(fiber: IntArray) -> IntArray:
     return np.flatnonzero(np.r_[True, fiber[1:] != fiber[:-1]])
 
 
+def tops(sets: Sets, fibers: int) -> FloatArray:
+    """The heaviest set of each fiber; 0 where nothing can be guessed."""
+    top = np.zeros(fibers)
+    begin = starts(sets.fiber)
+    if len(begin):
+        top[sets.fiber[begin]] = np.maximum.reduceat(sets.mass, begin)
+    return top
+
+
 def _likeliest_first(fiber: IntArray, mass: FloatArray) -> IntArray:
     return np.lexsort((-mass, fiber))
 
@@ -63,6 +76,11 @@ class Singletons:
         """The sets {index[0]}, {index[1]}, ... given the fiber and mass of every class."""
         order = index[_likeliest_first(fiber[index], mass[index])]
         return cls(order, fiber[order], mass[order])
+
+    @property
+    def sizes(self) -> IntArray:
+        """All one."""
+        return np.ones(len(self.index), dtype=np.intp)
 
     def sums(self, values: FloatArray) -> FloatArray:
         """The rows themselves; no copy where the order is already right."""
@@ -105,6 +123,11 @@ class Windows:
         order = _likeliest_first(fiber, weight)
         return cls(low[order], high[order], fiber[order], weight[order])
 
+    @property
+    def sizes(self) -> IntArray:
+        """Lengths."""
+        return self.high - self.low
+
     def sums(self, values: FloatArray) -> FloatArray:
         """Differences of prefix sums: O(classes + sets) a column."""
         prefix = np.empty((len(values) + 1, values.shape[1]))
@@ -121,16 +144,27 @@ class Windows:
         return np.asarray(inside)
 
     def smallest(self, classes: int) -> FloatArray:
-        """Paint the windows, heaviest first, so that the lightest stays: O(sum of lengths)."""
-        return self._paint(np.argsort(-self.mass, kind="stable"), np.full(classes, np.inf))
+        """Paint the windows, lightest first, each class once: nearly O(classes + sets)."""
+        return self._paint(np.argsort(self.mass, kind="stable"), np.full(classes, np.inf))
 
     def largest(self, classes: int) -> FloatArray:
-        """The same, lightest first."""
-        return self._paint(np.argsort(self.mass, kind="stable"), np.full(classes, -np.inf))
+        """The same, heaviest first."""
+        return self._paint(np.argsort(-self.mass, kind="stable"), np.full(classes, -np.inf))
 
     def _paint(self, order: IntArray, result: FloatArray) -> FloatArray:
-        for i in order:
-            result[self.low[i] : self.high[i]] = self.mass[i]
+        blank = list(range(len(result) + 1))  # the next class not yet painted, with short cuts
+        low, high, mass = self.low.tolist(), self.high.tolist(), self.mass.tolist()
+        for i in order.tolist():
+            at = low[i]
+            while True:
+                end = at
+                while blank[end] != end:
+                    blank[end] = blank[blank[end]]
+                    end = blank[end]
+                if end >= high[i]:
+                    break
+                result[end] = mass[i]
+                blank[end] = at = end + 1
         return result
 
 
@@ -148,6 +182,11 @@ class Relation:
         weight = np.minimum(matrix @ mass, 1.0)
         order = _likeliest_first(fiber, weight)
         return cls(matrix[order], fiber[order], weight[order])
+
+    @property
+    def sizes(self) -> IntArray:
+        """Members of each row."""
+        return np.asarray(np.diff(self.matrix.indptr), dtype=np.intp)
 
     def sums(self, values: FloatArray) -> FloatArray:
         """A sparse product: O(members) a column."""

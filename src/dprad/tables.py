@@ -22,10 +22,10 @@ from dprad.errors import DpradError, column, one_of
 # What DuckDB may hold before it spills to disk; a count needs far less.
 FILE_MEMORY = "512MB"
 # "yes" and "no" are words, not truth values, so that type is not tried.
-_CSV = "read_csv($1, auto_type_candidates = ['BIGINT', 'DOUBLE', 'DATE', 'TIMESTAMP', 'VARCHAR'])"
+_CSV = "read_csv($1, auto_type_candidates = [{}])".format(
+    "'BIGINT', 'HUGEINT', 'DOUBLE', 'DATE', 'TIMESTAMP', 'VARCHAR'"
+)
 _READERS = {".csv": _CSV, ".tsv": _CSV, ".parquet": "read_parquet($1)"}
-# Names of the counts, unlikely to be a user's column.
-_TOTAL, _LEAST, _FILLED, _ROWS = (f"__dprad_{n}" for n in ("total", "least", "filled", "rows"))
 
 
 def count(
@@ -45,53 +45,90 @@ def count(
     native = _open(data) if isinstance(data, str | Path) else data
     try:
         frame: Any = nw.from_native(native)
+        schema = frame.collect_schema()
     except TypeError:
         raise DpradError(
             "data must be a data frame (pandas, polars, pyarrow, DuckDB, Dask, Spark) or the path "
             f"of a CSV or Parquet file, but is a {type(data).__name__}."
         ) from None
-    present = frame.collect_schema().names()
-    wanted = [str(c) for c in present if c != weight] if columns is None else list(columns)
-    if not wanted:
-        raise DpradError("columns must name at least one column, but is empty.")
-    if len(set(wanted)) != len(wanted):
-        raise DpradError(f"columns must name each column once, but is {wanted!r}.")
+    except Exception as error:
+        raise _failed(error) from None
+    present = schema.names()
+    if not all(isinstance(name, str) for name in present):
+        raise DpradError("column names must be text, but some are not. Rename those columns first.")
+    wanted = [c for c in present if c != weight] if columns is None else _wanted(columns)
     for name in wanted:
         column(name, present, name="columns")
+    # names for the counts that no column has
+    total, least, filled, rows, weights_ = (_unused(n, present) for n in "tlfrw")
     if weight is None:
-        totals = [nw.len().alias(_TOTAL)]
+        totals = [nw.len().alias(total)]
     else:
         column(weight, present, name="weight")
-        w = nw.col(weight)
+        if not schema[weight].is_numeric():
+            raise DpradError(
+                f"weight must be a column of numbers, but {weight!r} holds {schema[weight]}."
+            )
+        # as floats, so that no engine overflows; under a new name, as it may also be a key
+        frame = frame.with_columns(nw.col(weight).cast(nw.Float64).alias(weights_))
+        w = nw.col(weights_)
         totals = [
-            w.sum().alias(_TOTAL),
-            w.min().alias(_LEAST),
-            w.count().alias(_FILLED),
-            nw.len().alias(_ROWS),
+            w.sum().alias(total),
+            w.min().alias(least),
+            w.count().alias(filled),
+            nw.len().alias(rows),
         ]
-    keys = [nw.col(c) for c in wanted]
-    # a weight column may also be a key, so it is not selected away before grouping
-    grouped = _fetch(frame.group_by(*keys).agg(*totals))
+    try:
+        grouped = _fetch(frame.group_by(*(nw.col(c) for c in wanted)).agg(*totals))
+    except Exception as error:
+        raise _failed(error) from None
     if not grouped[0]:
         raise DpradError("data must have at least one row, but the table is empty.")
     found, rest = grouped[: len(wanted)], grouped[len(wanted) :]
     weights = np.array([math.nan if v is None else float(v) for v in rest[0]])
     if weight is not None:
-        least = [math.nan if v is None else float(v) for v in rest[1]]
-        if rest[2] != rest[3] or not np.all(np.isfinite(weights)) or not min(least) >= 0:
+        smallest = min(math.nan if v is None else float(v) for v in rest[1])
+        if rest[2] != rest[3] or not np.all(np.isfinite(weights)) or not smallest >= 0:
             raise DpradError(
                 f"weight must be a column of finite numbers of at least 0, but {weight!r} has "
                 "missing, infinite or negative values. Clean or drop those rows first."
             )
-    arrays = [array(values) for values in found]
-    if missing == "refuse":
-        for name, values in zip(wanted, arrays, strict=True):
-            if values.dtype == object and any(v is None for v in values):
-                raise DpradError(
-                    f"column {name!r} has missing values. Drop those rows, or pass missing='keep' "
-                    "to count missing as a category of its own."
-                )
+    arrays = []
+    for name, values in zip(wanted, found, strict=True):
+        try:
+            arrays.append(array(values))
+            hash(arrays[-1][0])
+        except TypeError:
+            raise DpradError(f"column {name!r} holds lists or the like; choose others.") from None
+        if missing == "refuse" and arrays[-1].dtype == object and None in set(arrays[-1]):
+            raise DpradError(
+                f"column {name!r} has missing values. Drop those rows, or pass missing='keep' "
+                "to count missing as a category of its own."
+            )
     return wanted, arrays, weights
+
+
+def _wanted(columns: Any) -> list[str]:
+    names = [columns] if isinstance(columns, str) else columns
+    if not isinstance(names, Sequence) or not all(isinstance(n, str) for n in names):
+        raise DpradError(f"columns must be a list of column names, but is {columns!r}.")
+    if not names:
+        raise DpradError("columns must name at least one column, but is empty.")
+    if len(set(names)) != len(names):
+        raise DpradError(f"columns must name each column once, but is {names!r}.")
+    return list(names)
+
+
+def _unused(stem: str, present: Sequence[str]) -> str:
+    name = f"__dprad_{stem}"
+    while name in present:
+        name += "_"
+    return name
+
+
+def _failed(error: Exception) -> DpradError:
+    reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+    return DpradError(f"data: the table cannot be counted ({reason}).")
 
 
 def _open(path: str | Path) -> Any:
@@ -125,13 +162,7 @@ def _fetch(frame: Any) -> list[list[Any]]:
         native: Any = frame.to_native()
         width = len(frame.collect_schema().names())
         if frame.implementation.is_duckdb():
-            import duckdb
-
-            try:
-                rows = native.fetchall()
-            except duckdb.Error as error:
-                reason = str(error).strip().splitlines()[0]
-                raise DpradError(f"data: counting failed in DuckDB ({reason}).") from None
+            rows = native.fetchall()
         elif frame.implementation.is_pyspark():
             rows = [tuple(row) for row in native.collect()]
         else:
@@ -141,15 +172,24 @@ def _fetch(frame: Any) -> list[list[Any]]:
 
 
 def array(values: Iterable[Any]) -> Column:
-    """A column: numbers or strings where all are, objects otherwise; what is missing is None."""
+    """A column: integers, floats or booleans where all are, objects otherwise; missing is None.
+
+    Nothing is rounded: what does not fit a machine number exactly stays an object, and so does
+    text, whose longest value would otherwise set the width of all.
+    """
     if isinstance(values, np.ndarray) and values.dtype.kind in "iub":
         return values
-    items = [None if is_missing(v) else v for v in values]
+    items = [v.item() if isinstance(v, np.generic) else v for v in values]
+    items = [None if is_missing(v) else v for v in items]
     kinds = {type(v) for v in items}
-    if kinds <= {int, float, np.int64, np.float64} and kinds:
-        return np.asarray(items)
-    if kinds in ({bool}, {str}):
-        return np.asarray(items)
+    if kinds == {bool}:
+        return np.asarray(items, dtype=bool)
+    if kinds == {int} and all(-(2**63) <= v < 2**63 for v in items):
+        return np.asarray(items, dtype=np.int64)
+    if kinds in ({float}, {int, float}) and all(
+        isinstance(v, float) or abs(v) <= 2**53 for v in items
+    ):
+        return np.asarray(items, dtype=float)
     result = np.empty(len(items), dtype=object)
     result[:] = items
     return result

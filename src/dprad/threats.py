@@ -87,7 +87,10 @@ class Threat:
         if not callable(self.knows):
             known = [column(c, prior.columns, name="knows") for c in self.knows]
             return joint_codes([prior.column(c) for c in known])[0]
-        labels = list(self.knows(prior.support))  # type: ignore[arg-type]
+        try:
+            labels = list(self.knows(prior.support))  # type: ignore[arg-type]
+        except TypeError as error:
+            raise DpradError(f"knows must return one label a record, but: {error}.") from None
         if len(labels) != size:
             raise DpradError(
                 f"knows must return one label a record, but returned {len(labels)} for {size} "
@@ -138,8 +141,8 @@ def _names(value: Any, name: str) -> tuple[str, ...]:
         names = tuple(value)
     except TypeError:
         names = ()
-    if not names or not all(isinstance(n, str) for n in names):
-        raise DpradError(f"{name} must be a list of column names, but is {value!r}.")
+    if not names or not all(isinstance(n, str) for n in names) or len(set(names)) != len(names):
+        raise DpradError(f"{name} must be a list of different column names, but is {value!r}.")
     return names
 
 
@@ -147,7 +150,10 @@ def _success_matrix(matrix: Any) -> Any:
     """A square boolean matrix, kept sparse; True means the guess counts."""
     from scipy import sparse
 
-    given = sparse.csr_array(matrix) if sparse.issparse(matrix) else np.asarray(matrix)
+    try:
+        given = sparse.csr_array(matrix) if sparse.issparse(matrix) else np.asarray(matrix)
+    except ValueError:
+        raise DpradError("loss as a matrix must have rows of equal length, but has not.") from None
     if given.ndim != 2 or given.shape[0] != given.shape[1]:
         raise DpradError(
             "loss as a matrix must be square, one row and one column a target value, but has "

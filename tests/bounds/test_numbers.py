@@ -330,7 +330,7 @@ def test_extremes(promise, prior, threat):
     if promise.neighbours == "add-remove" and prior.size == 1000 and promise.point is None:
         prior = Prior.uniform(100)
     risk = assess(promise, prior=prior, threat=threat)
-    assert 0.0 <= risk.rad <= 1.0 - play(prior, threat).kappa
+    assert 0.0 <= risk.rad <= play(prior, threat).unlike
     assert all(b.value is None or 0.0 <= b.value <= 1.0 for b in risk.bounds)
     if promise.tv == 0.0:
         assert risk.rad == pytest.approx(0.0, abs=1e-12)

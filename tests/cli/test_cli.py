@@ -121,6 +121,12 @@ def test_domain_and_tolerance(capsys, tmp_path):
         (["--mechanism", "grr", "--epsilon", 1], "needs a population"),
         (["--mechanism", "laplac", "--epsilon", 1, "--uniform", 3], "--mechanism must be one of"),
         (["--nonsense"], "--nonsense"),
+        (["--epsilon", 1, "--neighbours", "replace-one", "--knows", ""], "--knows must name"),
+        (["--epsilon", 1, "--neighbours", "replace-one", "--uniform", 2.5], "whole number"),
+        (["--mu", 1, "--delta", 0.1, "--neighbours", "replace-one"], "no meaning with --mu"),
+        (["--mechanism", "grr", "--epsilon", 1, "--mu", 1, "--uniform", 2], "no meaning"),
+        (["--epsilon", 1, "--neighbours", "replace-one", "--missing", "keep"], "goes with --data"),
+        (["--epsilon", 1, "--neighbours", "replace-one", "--uniform", 10**14], "memory"),
     ],
 )
 def test_bad_input_is_one_sentence_and_code_two(capsys, options, words):
@@ -145,6 +151,26 @@ def test_unknown_column_and_empty_table(capsys, table, tmp_path):
     bad.write_text("a\n1\n")
     code, _, err = run(capsys, *call, bad, "--domain", "x")
     assert code == 2 and "0:100" in err
+
+
+def test_files_that_cannot_be_written(capsys, tmp_path):
+    code, _, err = run(capsys, "demo", "--save", tmp_path)
+    assert code == 2 and err.count("\n") == 1 and str(tmp_path) in err
+
+
+def test_a_text_weight_and_a_huge_domain(capsys, table):
+    call = ("assess", "--epsilon", 1, "--neighbours", "replace-one", "--data", table)
+    code, _, err = run(capsys, *call, "--weight", "diagnosis")
+    assert code == 2 and "column of numbers" in err
+    code, _, err = run(capsys, *call, "--columns", "age", "--domain", "0:1000000000")
+    assert code == 2 and "at most" in err
+
+
+def test_a_closed_pipe_keeps_the_exit_code():
+    command = "assess --epsilon 1 --neighbours replace-one --max-risk 0.01 --json"
+    script = f"{sys.executable} -m dprad {command} | true; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and done.stderr == ""
 
 
 LIGHT = """

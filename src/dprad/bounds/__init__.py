@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from dprad.bounds.absent import theorem_e1, theorem_e2
 from dprad.bounds.absent_prior import proposition_f
 from dprad.bounds.optimum import proposition_w, theorem_b
@@ -119,8 +121,8 @@ def evaluate(guarantee: Guarantee, game: Game) -> tuple[Bound, ...]:
         if not lacking:
             raw = row.value(replaced if row.form == _SWAP else guarantee, game)
             # more than 1 - kappa is impossible, and so is anything where nothing can be guessed
-            most = 1.0 if row.measure == "rero" else (1.0 - game.kappa) * (game.p_plus > 0)
-            value = float(min(most, max(0.0, raw) * (1.0 + ROUNDING)))
+            most = 1.0 if row.measure == "rero" else game.unlike * (game.p_plus > 0)
+            value = most if np.isnan(raw) else float(min(most, max(0.0, raw) * (1.0 + ROUNDING)))
         found.append(
             Bound(
                 name=row.name,

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dprad.arrays import complements
 from dprad.games import Game
 from dprad.guarantees import Guarantee
 
@@ -29,6 +30,7 @@ def proposition_f(guarantee: Guarantee, game: Game) -> float:
     pi, times = np.unique(game.probabilities, return_counts=True)
     if len(game.probabilities) == 1:
         return 0.0
+    rest = complements(pi, times)
     loss = guarantee.loss
     edge = np.r_[0.0, np.cumsum(loss.q[::-1])]
     vertex = np.clip(np.r_[edge, 1.0], 0.0, 1.0)
@@ -43,8 +45,8 @@ def proposition_f(guarantee: Guarantee, game: Game) -> float:
 
     def dual(b: float, lam: float) -> float:
         above = pi >= b
-        up = np.where(above, pi * (1.0 - pi + b), b)
-        down = np.where(above, (pi - b) * (1.0 - pi), 0.0)
+        up = np.where(above, pi * (rest + b), b)
+        down = np.where(above, (pi - b) * rest, 0.0)
         # binary search for the last piece on which up hit' - down miss' still exceeds lam
         low, high = np.zeros(len(pi), dtype=np.intp), np.full(len(pi), len(middle), dtype=np.intp)
         while np.any(low < high):

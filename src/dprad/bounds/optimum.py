@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dprad.arrays import complements
 from dprad.bounds.points import least_over_points
 from dprad.games import Game
 from dprad.guarantees import Guarantee
@@ -29,10 +30,9 @@ def theorem_b(guarantee: Guarantee, game: Game) -> float:
     """The optimum at the promised point, or its least over a profile. O(m log m)."""
     assert game.probabilities is not None
     pi = np.sort(game.probabilities)[::-1]
-    rest = np.r_[np.cumsum(pi[::-1])[::-1], 0.0]  # rest[k] = pi_{k+1} + ... in one-based terms
     # D_k = F_k - F_{k-1} = pi_k (1 - R_k) + pi_{k-1} R_k: sums of positive terms, no cancellation
-    tail = np.minimum(rest[1:-1], 1.0)
-    rise = pi[1:] * (1.0 - tail) + pi[:-1] * tail
+    head, tail = np.cumsum(pi)[:-1], np.cumsum(pi[::-1])[::-1][1:]
+    rise = pi[1:] * head + pi[:-1] * tail
     f = np.r_[0.0, np.cumsum(rise)]
     k = np.arange(1, len(pi) + 1)
 
@@ -42,7 +42,7 @@ def theorem_b(guarantee: Guarantee, game: Game) -> float:
         else:
             # s/(s+k) = 1/(1 + k/s), with k/s free of overflow
             value = float(np.max(f / (1.0 + k * np.exp(-epsilon) / -np.expm1(-epsilon))))
-        return (1.0 - delta) * value + delta * (1.0 - game.kappa)
+        return (1.0 - delta) * value + delta * game.unlike
 
     return least_over_points(guarantee, at)
 
@@ -53,14 +53,15 @@ def proposition_w(guarantee: Guarantee, game: Game) -> float:
 
     assert game.probabilities is not None
     pi, times = np.unique(game.probabilities, return_counts=True)
-    if game.kappa >= 1.0 or len(game.probabilities) == 1:
+    if len(game.probabilities) == 1:
         return 0.0
+    rest = complements(pi, times)
     # the least probability of another class
     least = np.full(len(pi), pi[0])
     if times[0] == 1:
         least[0] = pi[1]
-    cap = pi * (1.0 - pi + least)
-    whole = float(np.sum(times * pi * (1.0 - pi)))
+    cap = pi * (rest + least)
+    whole = float(np.sum(times * pi * rest))
 
     def at(log_level: float) -> float:
         level = np.minimum(np.exp(log_level), cap)
@@ -72,6 +73,7 @@ def proposition_w(guarantee: Guarantee, game: Game) -> float:
         deltas = guarantee.delta(np.log1p(excess / level))
         return excess + float(times @ (level * deltas))
 
-    low, high = max(np.log(cap.min()) - 650.0, -690.0), np.log(cap.max())
+    high = float(np.log(cap.max()))
+    low = min(max(float(np.log(cap.min())) - 650.0, -690.0), high - 1.0)
     found = minimize_scalar(at, bounds=(low, high), method="bounded", options={"xatol": 1e-10})
     return float(min(found.fun, at(low), at(high)))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dprad.arrays import complements
 from dprad.bounds.points import least_over_points
 from dprad.bounds.tradeoff import point_tv
 from dprad.games import Game
@@ -24,11 +25,10 @@ def _gamma(epsilon: float, delta: float, m: int) -> float:
 def theorem_4(guarantee: Guarantee, game: Game) -> float:
     """The filled budget. O(m log m) for a point, as much again for each point of a profile."""
     assert game.probabilities is not None
-    pi = game.probabilities[np.argsort(-game.probabilities * (1.0 - game.probabilities))]
-    m = len(pi)
-    spent, gained = np.r_[0.0, np.cumsum(1.0 - pi)], np.r_[0.0, np.cumsum(pi * (1.0 - pi))]
-    # the likeliest of the records not filled
-    ahead = np.r_[np.maximum.accumulate(pi[::-1])[::-1], 0.0]
+    pi = np.sort(game.probabilities)[::-1]  # the order of pi (1 - pi) too: one at most exceeds 1/2
+    m, rest = len(pi), complements(pi)
+    spent, gained = np.r_[0.0, np.cumsum(rest)], np.r_[0.0, np.cumsum(pi * rest)]
+    ahead = np.r_[pi, 0.0]  # the likeliest of the records not filled
 
     def at(epsilon: float, delta: float) -> float:
         tv = point_tv(epsilon, delta)

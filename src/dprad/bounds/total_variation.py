@@ -12,4 +12,4 @@ from dprad.guarantees import Guarantee
 
 def theorem_1(guarantee: Guarantee, game: Game) -> float:
     """TV (1 - kappa). O(1)."""
-    return guarantee.tv * (1.0 - game.kappa)
+    return guarantee.tv * game.unlike

@@ -35,10 +35,9 @@ def theorem_3(guarantee: Guarantee, game: Game) -> float:
 
 def theorem_3_finite(guarantee: Guarantee, game: Game) -> float:
     """Second form. O(1)."""
-    rest = 1.0 - game.kappa
-    if rest <= 0.0:
+    if game.unlike <= 0.0:
         return 0.0
-    return rest * _gap(guarantee, 0.0, min(1.0, game.p_plus / rest))
+    return game.unlike * _gap(guarantee, 0.0, min(1.0, game.p_plus / game.unlike))
 
 
 def proposition_1(guarantee: Guarantee, game: Game) -> float:
@@ -50,7 +49,7 @@ def proposition_1(guarantee: Guarantee, game: Game) -> float:
         return min(
             game.p_plus * grow + delta,
             (1.0 - game.p_minus) * shrink + delta * float(np.exp(-epsilon)),
-            (1.0 - game.kappa) * point_tv(epsilon, delta),
+            game.unlike * point_tv(epsilon, delta),
         )
 
     return least_over_points(guarantee, at)

@@ -20,10 +20,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dprad.arrays import FloatArray, IntArray
+from dprad.arrays import FloatArray, complements
 from dprad.games import Game
 from dprad.guarantees import Guarantee
-from dprad.success import starts
+from dprad.success import Sets, starts, tops
 
 # Up to so many sets times pairs of classes, every mass that tells a pair apart is listed.
 LISTED = 2**23
@@ -109,14 +109,14 @@ def separations(game: Game) -> Separations:
         # any number of classes, but not all
         masses = np.arange(1, m) / m if m > 1 else np.ones(1)
         one = np.ones(1)
-        return Separations(one * (1.0 - 1.0 / m), masses[:1], masses[-1:], (masses,))
+        return Separations(one * game.unlike, masses[:1], masses[-1:], (masses,))
     if game.singletons and game.nothing_known:
-        return _grouped(sets.mass * (1.0 - sets.mass), sets.mass, sets.mass)
+        return _grouped(*_alone(pi, sets))
     counts = np.diff(np.r_[starts(sets.fiber), len(sets.fiber)])
     if np.log2(counts + 1.0).sum() + 2 * np.log2(m) <= np.log2(LISTED):
         return _listed(game)
     if game.everything_known:
-        return _grouped(*_everything(pi, sets.mass))
+        return _grouped(*_everything(pi, sets))
     if m <= PAIR_CLASSES and len(sets.mass) * m**2 <= PAIR_STEPS:
         return _grouped(*_pairs(game))
     return _grouped(*_classes(game))
@@ -162,32 +162,37 @@ def _listed(game: Game) -> Separations:
 Parts = tuple[FloatArray, FloatArray, FloatArray]
 
 
-def _everything(pi: FloatArray, guessable: FloatArray) -> Parts:
+def _alone(pi: FloatArray, sets: Sets) -> Parts:
+    """Nothing known, one class a set: the mass is that of z."""
+    index = np.isfinite(sets.smallest(len(pi)))
+    return (pi * complements(pi))[index], pi[index], pi[index]
+
+
+def _everything(pi: FloatArray, sets: Sets) -> Parts:
     """Any set of guessable classes is possible: [pi_z, 1 - pi_z0].
 
     The upper end matters only below 1/2, so for one z0 at most.
     """
+    guessable = np.isfinite(sets.smallest(len(pi)))
+    weight, low, high = pi * complements(pi), pi, np.ones(len(pi))
     heavy = int(np.argmax(pi))
-    if pi[heavy] <= 0.5:
-        return guessable * (1.0 - guessable), guessable, np.ones(len(guessable)) - pi.min()
-    others = guessable[guessable < pi[heavy]]
-    own = guessable[guessable == pi[heavy]]
-    rest = others * np.maximum(1.0 - others - pi[heavy], 0.0)
-    weight = np.concatenate([rest, others * pi[heavy], own * (1.0 - own)])
-    low = np.concatenate([others, others, own])
-    ends = np.ones(len(others))
-    high = np.concatenate([ends, ends * (1.0 - pi[heavy]), np.ones(len(own))])
-    return weight, low, high
+    if pi[heavy] > 0.5:
+        towards = pi * pi[heavy]  # pairs with the heavy class outside
+        towards[heavy] = 0.0
+        weight = np.r_[np.maximum(weight - towards, 0.0), towards]
+        low, high = np.r_[low, low], np.r_[high, high * complements(pi)[heavy]]
+        guessable = np.r_[guessable, guessable]
+    return weight[guessable], low[guessable], high[guessable]
 
 
 def _classes(game: Game) -> Parts:
     """One range a class z, whatever z0: wider than need be, so valid."""
     pi, fiber, sets = game.probabilities, game.fiber, game.sets
     assert pi is not None and fiber is not None and sets is not None
-    elsewhere = game.p_plus - _tops(fiber, sets.fiber, sets.mass)[fiber]
+    elsewhere = game.p_plus - tops(sets, int(fiber.max()) + 1)[fiber]
     low, high = sets.smallest(len(pi)), sets.largest(len(pi)) + elsewhere
     hit = np.isfinite(low)
-    return (pi * (1.0 - pi))[hit], low[hit], high[hit]
+    return (pi * complements(pi))[hit], low[hit], high[hit]
 
 
 def _pairs(game: Game) -> Parts:
@@ -195,7 +200,7 @@ def _pairs(game: Game) -> Parts:
     pi, fiber, sets = game.probabilities, game.fiber, game.sets
     assert pi is not None and fiber is not None and sets is not None
     m = len(pi)
-    top = _tops(fiber, sets.fiber, sets.mass)
+    top = tops(sets, int(fiber.max()) + 1)
     same = fiber[:, None] == fiber[None, :]
     member = sets.members(m)
     low, high = np.full((m, m), np.inf), np.full((m, m), -np.inf)
@@ -215,15 +220,6 @@ def _pairs(game: Game) -> Parts:
     high = np.where(same, high, far_high)
     keep = np.isfinite(low)
     return np.outer(pi, pi)[keep], low[keep], np.maximum(high[keep], low[keep])
-
-
-def _tops(fiber: IntArray, own: IntArray, mass: FloatArray) -> FloatArray:
-    """The heaviest set of each fiber; 0 where nothing can be guessed."""
-    top = np.zeros(int(fiber.max()) + 1)
-    if len(own):
-        begin = starts(own)
-        top[own[begin]] = np.maximum.reduceat(mass, begin)
-    return top
 
 
 def _share(groups: Separations, limit: int) -> Separations:

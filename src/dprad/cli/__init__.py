@@ -27,16 +27,21 @@ app.command(assess)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a command and exit."""
+    """Run a command and exit. Never a traceback: whatever goes wrong is one sentence and code 2."""
     tokens = list(sys.argv[1:] if arguments is None else arguments)
     try:
         code = app(tokens, print_error=False, exit_on_error=False, result_action="return_value")
     except (CycloptsError, DpradError) as error:
-        sentence = " ".join(str(error).split())
-        sys.stderr.write(f"dprad: {sentence}\n")
-        code = 2
-    except BrokenPipeError:
-        # the reader (head, less) has seen enough
-        sys.stderr.close()
-        code = 0
+        code = _complain(str(error))
+    except MemoryError:
+        code = _complain("there is not enough memory for this question; ask a smaller one.")
+    except OSError as error:
+        code = _complain(f"{error.filename or 'output'}: {error.strerror}.")
+    except Exception as error:
+        code = _complain(f"internal error, please report it: {type(error).__name__}: {error}")
     sys.exit(code or 0)
+
+
+def _complain(sentence: str) -> int:
+    sys.stderr.write(f"dprad: {' '.join(sentence.split())}\n")
+    return 2

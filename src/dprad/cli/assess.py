@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json as json_
-import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter
 
+from dprad.cli.output import show, show_json
 from dprad.errors import DpradError, number, one_of
 
 if TYPE_CHECKING:
@@ -31,9 +30,9 @@ def assess(
     data: Annotated[str | None, Parameter(group=_PRIOR)] = None,
     columns: Annotated[str | None, Parameter(group=_PRIOR)] = None,
     weight: Annotated[str | None, Parameter(group=_PRIOR)] = None,
-    missing: Annotated[str, Parameter(group=_PRIOR)] = "keep",
+    missing: Annotated[str | None, Parameter(group=_PRIOR)] = None,
     domain: Annotated[str | None, Parameter(group=_PRIOR)] = None,
-    uniform: Annotated[int | None, Parameter(group=_PRIOR)] = None,
+    uniform: Annotated[float | None, Parameter(group=_PRIOR)] = None,
     knows: Annotated[str, Parameter(group=_THREAT)] = "nothing",
     target: Annotated[str | None, Parameter(group=_THREAT)] = None,
     loss: Annotated[str, Parameter(group=_THREAT)] = "exact",
@@ -67,7 +66,7 @@ def assess(
     weight
         A column of survey weights.
     missing
-        keep missing values as a category, or refuse them.
+        keep missing values as a category (default), or refuse them.
     domain
         Possible whole values of the only column, as low:high.
     uniform
@@ -96,12 +95,14 @@ def assess(
     if mechanism is None:
         subject = _promise(epsilon, delta, mu, tv, neighbours)
     else:
+        others = {"--delta": delta, "--mu": mu, "--tv": tv, "--neighbours": neighbours}
+        _without("--mechanism grr", others)
         subject = _mechanism(mechanism, epsilon, prior, threat)
     risk = dprad.assess(subject, prior=prior, threat=threat)
     if json:
-        sys.stdout.write(json_.dumps(risk.to_dict(), indent=2) + "\n")
+        show_json(risk.to_dict())
     else:
-        sys.stdout.write(f"{risk}\n\n{explain.details(risk)}\n")
+        show(f"{risk}\n\n{explain.details(risk)}")
     return int(limit is not None and risk.interval[1] > limit)
 
 
@@ -118,6 +119,8 @@ def _promise(
     if len(given) != 1:
         what = " and ".join(given) if given else "none"
         raise DpradError(f"give one of --epsilon, --mu and --tv, but got {what}.")
+    if epsilon is None:
+        _without(given[0], {"--delta": delta})
     where = neighbours or ""
     if mu is not None:
         return dprad.GaussianDP(mu, neighbours=where)
@@ -130,6 +133,7 @@ def _promise(
 
 
 def _mechanism(name: str, epsilon: float | None, prior: Prior, threat: Threat) -> Any:
+    from dprad.assessment import columns_read
     from dprad.mechanisms import GRR
     from dprad.threats import target_values
 
@@ -138,31 +142,27 @@ def _mechanism(name: str, epsilon: float | None, prior: Prior, threat: Threat) -
         raise DpradError("--mechanism grr needs --epsilon.")
     if prior.kind != "finite":
         raise DpradError("--mechanism grr needs a population: give --data or --uniform.")
-    # what it reads by default: the target if that is one column, else the whole record
-    target = threat.target_columns(prior)
-    read = target if len(target) == 1 else prior.columns
-    return GRR(epsilon=epsilon, size=len(target_values(prior, read)[1]))
+    return GRR(epsilon=epsilon, size=len(target_values(prior, columns_read(prior, threat))[1]))
 
 
 def _prior(
     data: str | None,
     columns: str | None,
     weight: str | None,
-    missing: str,
+    missing: str | None,
     domain: str | None,
-    uniform: int | None,
+    uniform: float | None,
 ) -> Prior:
     from dprad.priors import Prior
 
-    if data is not None and uniform is not None:
-        raise DpradError("give --data or --uniform, not both.")
-    if uniform is not None:
-        return Prior.uniform(uniform)
     if data is None:
-        for name, value in (("--columns", columns), ("--weight", weight), ("--domain", domain)):
+        table = {"--columns": columns, "--weight": weight, "--missing": missing, "--domain": domain}
+        for name, value in table.items():
             if value is not None:
                 raise DpradError(f"{name} goes with --data, which is missing.")
-        return Prior.unknown()
+        return Prior.unknown() if uniform is None else Prior.uniform(uniform)  # type: ignore[arg-type]
+    if uniform is not None:
+        raise DpradError("give --data or --uniform, not both.")
     values = None
     if domain is not None:
         low, _, high = domain.partition(":")
@@ -173,16 +173,32 @@ def _prior(
                 f"--domain must be two whole numbers, as in 0:100, but is {domain!r}."
             ) from None
     return Prior.from_data(
-        data, columns=_listed(columns), weight=weight, missing=missing, domain=values
+        data,
+        columns=_listed(columns, "--columns"),
+        weight=weight,
+        missing=missing or "keep",
+        domain=values,
     )
 
 
 def _threat(knows: str, target: str | None, loss: str, eta: float) -> Threat:
     from dprad.threats import KNOWS, Threat
 
-    known = knows if knows in KNOWS else _listed(knows)
-    return Threat(knows=known or "nothing", target=_listed(target), loss=loss, eta=eta)
+    known = knows if knows in KNOWS else _listed(knows, "--knows")
+    assert known is not None
+    return Threat(knows=known, target=_listed(target, "--target"), loss=loss, eta=eta)
 
 
-def _listed(names: str | None) -> list[str] | None:
-    return None if names is None else [n.strip() for n in names.split(",") if n.strip()]
+def _listed(names: str | None, option: str) -> list[str] | None:
+    if names is None:
+        return None
+    found = [n.strip() for n in names.split(",") if n.strip()]
+    if not found:
+        raise DpradError(f"{option} must name columns, separated by commas, but is {names!r}.")
+    return found
+
+
+def _without(option: str, others: dict[str, Any]) -> None:
+    for name, value in others.items():
+        if value is not None:
+            raise DpradError(f"{name} has no meaning with {option}; leave it out.")

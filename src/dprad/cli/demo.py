@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json as json_
 import math
-import sys
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
+
+from dprad.cli.output import show_json
 
 
 def demo(
@@ -56,7 +56,7 @@ def demo(
             name: {kind: risk.to_dict() for kind, risk in risks.items()}
             for name, risks in answers.items()
         }
-        sys.stdout.write(json_.dumps(plain, indent=2) + "\n")
+        show_json(plain)
         return 0
 
     from rich.console import Console

@@ -49,7 +49,7 @@ def sum_over_outputs(joint: Joint, game: Game, method: str) -> Solution:
     assert sets is not None
     if len(sets.mass) == 0:
         return Solution(rad=0.0, success_out=0.0, rero=0.0, method=method)
-    if isinstance(sets, Singletons) and game.nothing_known and not game.everything_known:
+    if isinstance(sets, Singletons) and game.nothing_known and not game.membership:
         totals = _by_rows(joint, sets)
     else:
         totals = _by_columns(joint, game)
@@ -108,7 +108,7 @@ def _by_columns(joint: Joint, game: Game) -> tuple[float, float, float]:
             tied = gain >= (floor if len(begin) == 1 else floor[run])
             # the likeliest of the guesses that tie
             chosen = _best(np.where(tied, sets.mass[:, None], 0.0), begin)
-        guess = best > near if game.everything_known else best >= -near
+        guess = best > near if game.membership else best >= -near
         success_out += float(np.sum(np.where(guess, chosen, 0.0) @ pbar))
     return rad, success_out, rero
 

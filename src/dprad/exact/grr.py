@@ -16,7 +16,7 @@ from dprad.arrays import FloatArray, IntArray
 from dprad.exact.channel import Solution
 from dprad.games import Game
 from dprad.mechanisms.grr import GRR
-from dprad.success import starts
+from dprad.success import tops
 
 
 def closed_form(mechanism: GRR, game: Game, codes: IntArray, pi: FloatArray) -> Solution | None:
@@ -36,21 +36,18 @@ def closed_form(mechanism: GRR, game: Game, codes: IntArray, pi: FloatArray) -> 
     rad = float(gain.sum())
 
     # without the person the attack is right by luck: with the mass of the set it names
-    blind = 0.0 if game.everything_known else game.p_plus
+    blind = 0.0 if game.membership else game.p_plus
     guessable = np.isfinite(lightest)
     if gap == 0.0:
         success_out = blind
     else:
         luck = np.where(guessable, np.minimum(lightest, 1.0), 0.0)
-        if game.everything_known:
+        if game.membership:
             luck = np.where(gain > 0, luck, 0.0)
         silent = lie * (mechanism.size - len(pairs))  # outputs that raise nobody
         success_out = float((lie + gap * mass) @ luck) + silent * blind
 
-    begin = starts(game.sets.fiber)
-    top = np.zeros(int(game.fiber.max()) + 1)
-    if len(begin):
-        top[game.sets.fiber[begin]] = np.maximum.reduceat(game.sets.mass, begin)
+    top = tops(game.sets, int(game.fiber.max()) + 1)
     here = top[game.fiber[own]]
     heaviest = game.sets.largest(len(game.probabilities))[own]
     raised = np.where(guessable, lie * heaviest + gap * mass, 0.0)

@@ -10,6 +10,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from dprad.arrays import IntArray
+from dprad.errors import DpradError
 from dprad.guarantees import Guarantee
 
 
@@ -29,3 +31,11 @@ class Mechanism(Protocol):
 
     def describe(self) -> dict[str, Any]:
         """Plain words and numbers, for output."""
+
+
+def categories(records: Any, size: int, name: str) -> IntArray:
+    """Category codes 0 .. size-1, or a `DpradError`."""
+    codes = np.asarray(records)
+    if codes.dtype.kind not in "iu" or (codes.size and not 0 <= codes.min() <= codes.max() < size):
+        raise DpradError(f"{name} reads category codes 0 .. {size - 1}, but got {records!r}.")
+    return codes.astype(np.intp)

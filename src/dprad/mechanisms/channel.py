@@ -10,6 +10,7 @@ import numpy as np
 from dprad.arrays import FloatArray, IntArray
 from dprad.errors import DpradError
 from dprad.guarantees import REPLACE_ONE, Guarantee, Profile, PureDP
+from dprad.mechanisms.base import categories
 
 # A row sum this close to one is a rounding matter.
 ROW_TOLERANCE = 1e-9
@@ -79,7 +80,7 @@ class Channel:
 
     def sample(self, records: Any, rng: np.random.Generator) -> IntArray:
         """One output a record, by inversion. O(K) once a distinct record, O(log K) a draw."""
-        codes = np.asarray(records, dtype=np.intp)
+        codes = categories(records, self.size, "Channel")
         u = rng.random(codes.shape)
         result = np.empty(codes.shape, dtype=np.intp)
         for code in np.unique(codes):

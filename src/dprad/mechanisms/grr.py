@@ -14,6 +14,7 @@ import numpy as np
 from dprad.arrays import FloatArray, IntArray
 from dprad.errors import number, whole
 from dprad.guarantees import REPLACE_ONE, PureDP
+from dprad.mechanisms.base import categories
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +60,7 @@ class GRR:
 
     def sample(self, records: Any, rng: np.random.Generator) -> IntArray:
         """One output a record: lie with probability 1 - truth, uniformly over the others. O(n)."""
-        codes = np.asarray(records, dtype=np.intp)
+        codes = categories(records, self.size, "GRR")
         result = codes.copy()
         lies = rng.random(codes.shape) >= self.truth
         shift = rng.integers(1, self.size, size=int(lies.sum())) if self.size > 1 else 0
