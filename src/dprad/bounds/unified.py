@@ -56,7 +56,7 @@ def theorem_c(guarantee: Guarantee, game: Game) -> float:
     groups = _share(separations(game), MAX_TERMS // (len(p) + 1))
     # each term is c (1 - nu/b)_+ : the gain c at nu = 0, and the price b at which it is gone
     gain = [np.outer(groups.weight, p - q).ravel(), groups.weight * loss.p_infinity]
-    price = [((p - q) / _least_cost(p, q, groups)).ravel(), 1.0 - groups.low]
+    price = [((p - q) / _least_cost(p, q, groups)).ravel(), _rest(groups.low)]
     return _minimise(np.concatenate(gain), np.concatenate(price))
 
 
@@ -77,7 +77,12 @@ def _least_cost(p: FloatArray, q: FloatArray, groups: Separations) -> FloatArray
 def _cost(p: FloatArray, q: FloatArray, mass: FloatArray) -> FloatArray:
     # q may vanish where the mass does: that side then costs nothing; a mass of one costs all
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(np.where(q > 0, q / mass, 0.0) + p / (1.0 - mass))
+        return np.asarray(np.where(q > 0, q / mass, 0.0) + p / _rest(mass))
+
+
+def _rest(mass: FloatArray) -> FloatArray:
+    """1 - mass, never less than it is: a mass next to one is itself rounded."""
+    return np.asarray(1.0 - mass + np.finfo(float).eps)
 
 
 def _minimise(gain: FloatArray, price: FloatArray) -> float:
@@ -125,7 +130,7 @@ def separations(game: Game) -> Separations:
 def _grouped(weight: FloatArray, low: FloatArray, high: FloatArray) -> Separations:
     """Pairs with the same range put together."""
     low, high = np.minimum(low, 1.0), np.clip(high, low, 1.0)
-    keep = (weight > 0) & (low < 1.0)
+    keep = weight > 0
     bounds, group = np.unique(
         np.stack([low[keep], high[keep]], axis=1), axis=0, return_inverse=True
     )
