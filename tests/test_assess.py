@@ -6,6 +6,7 @@ import json
 import math
 
 import numpy as np
+import polars as pl
 import pytest
 
 import dprad
@@ -18,7 +19,7 @@ RO = {"neighbours": "replace-one"}
 def test_a_guarantee_gives_a_bound():
     risk = assess(PureDP(1.0, **RO), prior=Prior.uniform(10))
     assert risk.kind == "upper-bound" and risk.interval == (0.0, risk.rad)
-    assert risk.method == "exact optimum (Theorem B)"
+    assert risk.method == "optimum for one (epsilon, delta) (Theorem B)"
     assert risk.success_in is None and risk.success_out is None
     assert risk.rad == min(b.value for b in risk.bounds if b.measure == "rad" and b.applies)
     assert risk.rero == min(b.value for b in risk.bounds if b.measure == "rero")
@@ -160,6 +161,7 @@ def test_bounds_are_rounded_up_and_small_risks_are_told():
     assert "at most 3 more times in 10,000 tries" in str(bound)
     none = assess(PureDP(0.0, **RO), prior=Prior.uniform(5))
     assert "at most 0 more times in 100 tries" in str(none)
+    assert "at most 2.5e-04" in str(bound)
     tiny = assess(PureDP(1e-9, **RO), prior=Prior.unknown())
     assert "at most 1 more times in 1,000,000 tries" in str(tiny)
     assert explain.above(0.24491) == "0.2450" and explain.above(0.25) == "0.2500"
@@ -181,11 +183,22 @@ def test_the_attacker_in_words(threat, words):
 
 
 def test_details_list_every_bound():
-    text = explain.details(assess(PureDP(1.0, **RO), prior=Prior.uniform(10)))
-    assert "exact optimum (Theorem B)" in text and "reads an add-remove promise" in text
-    assert "This holds if:" in text
+    risk = assess(PureDP(1.0, **RO), prior=Prior.uniform(10))
+    text = risk.details()
+    assert "(Theorem B)" in text and "This holds if:" in text
+    assert "reads an add-remove promise" not in text
+    assert "reads an add-remove promise" in explain.details(risk, every_bound=True)
     exact = explain.details(assess(GRR(epsilon=1, size=4), prior=Prior.uniform(4)))
     assert "gains most from taking part" in exact
+
+
+def test_a_sample_of_strangers_is_called_what_it_is():
+    """Rows that are all different say little about the population."""
+    table = pl.DataFrame({"id": range(100), "x": [i % 2 for i in range(100)]})
+    doubtful = assess(PureDP(1.0, **RO), prior=Prior.from_data(table))
+    assert any("only ones of their kind" in line for line in doubtful.assumptions)
+    plain = assess(PureDP(1.0, **RO), prior=Prior.from_data(table, columns=["x"]))
+    assert not any("only ones of their kind" in line for line in plain.assumptions)
 
 
 def test_to_dict_is_plain():

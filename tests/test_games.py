@@ -84,11 +84,6 @@ def test_rounding_of_tolerances_is_forgiving():
     assert sorted(np.round(game.sets.mass, 9).tolist()) == [0.5, 0.5, 0.75, 0.75]
 
 
-def test_exact_loss_with_eta_one_counts_everything():
-    game = play(Prior.uniform(4), Threat(eta=1))
-    assert game.kappa == 1.0 and game.p_plus == 1.0
-
-
 def test_absolute_equals_matrix_equals_callable(rng):
     for _ in range(20):
         m, eta = int(rng.integers(2, 9)), float(rng.integers(0, 4))
@@ -246,6 +241,11 @@ def test_many_near_places_take_the_dense_way(rng, monkeypatch):
         (lambda: play(Prior.from_counts({"a": 1}), Threat(loss="absolute")), "column of numbers"),
         (lambda: play(Prior.uniform(3), Threat(loss="haversine")), "two target columns"),
         (lambda: play(Prior.from_counts({(99, 5): 1}), Threat(loss="haversine")), "degrees"),
+        (lambda: Threat(eta=1), "eta must be 0 with loss='exact'"),
+        (
+            lambda: play(Prior.from_counts({1: 1, None: 1}), Threat(loss="absolute", eta=1)),
+            "has missing values",
+        ),
         (lambda: Threat(target=["a", "a"]), "different column names"),
         (lambda: Threat(loss=[[1, 0], [1]]), "equal length"),
         (lambda: play(Prior.uniform(2), Threat(knows=lambda s: 1)), "one label a record"),

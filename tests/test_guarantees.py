@@ -100,6 +100,18 @@ def test_scalars_and_arrays():
     assert promise.delta([0.0, 0.5]).shape == (2,)
 
 
+def test_epsilon_at_inverts_the_profile():
+    for promise in (*some(), PureDP(1.0, **AR).repeated(3)):
+        for delta in (1e-6, 1e-2, 0.2):
+            epsilon = promise.epsilon_at(delta)
+            if math.isfinite(epsilon):
+                assert promise.delta(epsilon) <= delta
+                assert epsilon == 0.0 or promise.delta(epsilon * (1 - 1e-9)) >= delta * (1 - 1e-6)
+    assert PureDP(1.0, **RO).epsilon_at(0.0) == 1.0
+    assert ApproxDP(1.0, 0.1, **RO).epsilon_at(0.01) == math.inf
+    assert "epsilon 2 at" in repr(PureDP(1.0, **RO).repeated(2))
+
+
 # -- composition ---------------------------------------------------------------------------------
 def kov(epsilon, delta, times, j):
     """Kairouz, Oh and Viswanath 2015: delta at (times - 2 j) epsilon, in plain sums."""

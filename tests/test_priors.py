@@ -61,6 +61,14 @@ def test_every_engine_counts_alike(tmp_path):
             Prior.from_data(table, columns=["job"], missing="refuse")
 
 
+def test_missing_values_can_be_dropped():
+    table = pl.DataFrame({"x": [1, 2, None, 2], "y": ["a", None, "b", "b"]})
+    prior = Prior.from_data(table, missing="drop")
+    assert as_dict(prior) == {(1, "a"): 0.5, (2, "b"): 0.5} and prior.rows == 2
+    one = Prior.from_data(table, columns=["x"], missing="drop")
+    assert one.support.dtype.kind == "i" and one.rows == 3 and one.once == pytest.approx(1 / 3)
+
+
 def test_missing_numbers_are_one_category():
     prior = Prior.from_data(pl.DataFrame({"x": [1.5, float("nan"), None, 2.5]}))
     assert prior.support.tolist() == [1.5, 2.5, None]
@@ -150,10 +158,10 @@ def test_not_finite():
             lambda: Prior.from_data(pl.DataFrame({"a": [1, 2], "w": [1, None]}), weight="w"),
             "missing",
         ),
-        (lambda: Prior.from_data(pl.DataFrame({"a": [1]}), missing="drop"), "missing must be"),
+        (lambda: Prior.from_data(pl.DataFrame({"a": [1]}), missing="skip"), "missing must be"),
         (lambda: Prior.from_data({"a": [1]}), "data frame"),
-        (lambda: Prior.from_data("table.xlsx"), "ends in"),
-        (lambda: Prior.from_data("nowhere.csv"), "cannot be read"),
+        (lambda: Prior.from_data("pyproject.toml"), "ends in"),
+        (lambda: Prior.from_data("nowhere.csv"), "does not exist"),
     ],
 )
 def test_bad_input(make, words):

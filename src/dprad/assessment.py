@@ -20,11 +20,12 @@ from dprad.threats import Threat
 
 Query = str | Sequence[str] | Callable[[Column], Sequence[Any]]
 
+# Beyond this share of unique rows a sample says little about the population.
+ALONE = 0.2
 _INFORMED = "The attacker may know every other record, the prior and the mechanism."
 _INDEPENDENT = "Records of different people are independent draws from the prior."
 _FREE = "Nothing is assumed about the population: the number holds for every prior."
-_PRIOR = "The prior describes the population; counted from a sample, it is an estimate."
-_PROMISE = "The promise is kept; dprad.audit can test that."
+_PROMISE = "The promise is kept; that is not tested here."
 _IMPLEMENTED = "The implementation draws exactly from the mechanism's distribution."
 
 
@@ -107,7 +108,7 @@ def _promised(guarantee: Guarantee, prior: Prior, threat: Threat, game: Game) ->
             _PROMISE,
             neighbours,
             _INFORMED,
-            _FREE if prior.kind == "unknown" else _PRIOR,
+            _population(prior),
             _INDEPENDENT,
         ),
     )
@@ -138,8 +139,21 @@ def _run(subject: Any, prior: Prior, threat: Threat, game: Game, query: Query | 
         subject=subject.describe(),
         threat=threat.describe(),
         prior=repr(prior),
-        assumptions=(_IMPLEMENTED, _INFORMED, _PRIOR, _INDEPENDENT),
+        assumptions=(_IMPLEMENTED, _INFORMED, _population(prior), _INDEPENDENT),
     )
+
+
+def _population(prior: Prior) -> str:
+    """What is assumed of the population, and how far the rows counted bear it."""
+    if prior.kind == "unknown":
+        return _FREE
+    if prior.once > ALONE:
+        return (
+            f"The prior describes the population. Doubtful here: {prior.once:.0%} of the "
+            f"{prior.rows:,} rows are the only ones of their kind, so the prior is rather the "
+            "sample itself, and the risk may be higher. Choose fewer columns or coarser values."
+        )
+    return "The prior describes the population; counted from a sample, it is an estimate."
 
 
 def _normalised(rad: float, prior: Prior) -> float:

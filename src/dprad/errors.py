@@ -67,7 +67,7 @@ def column(value: Any, columns: Iterable[str], *, name: str) -> str:
 
 def did_you_mean(value: Any, names: Iterable[str]) -> str:
     """A suggestion, or nothing."""
-    close = difflib.get_close_matches(str(value), [str(n) for n in names], n=1)
+    close = difflib.get_close_matches(str(value), [str(n) for n in names], n=1, cutoff=0.7)
     return f"Did you mean {close[0]!r}?" if close else ""
 
 

@@ -21,9 +21,10 @@ def risk(result: Risk) -> str:
     if result.success_in is None or result.success_out is None:
         n = scale(result.rad)
         times = math.ceil(result.rad * n - 1e-9)
+        verb = "says so" if result.threat["knows"] == "everything" else "is right"
         return (
-            f"Taking part makes {who} right at most {times:,} more times in {n:,} tries "
-            f"(extra risk at most {above(result.rad)}; {result.method})."
+            f"{who[0].upper()}{who[1:]} {verb} at most {times:,} more times in {n:,} tries if the "
+            f"person takes part (extra risk at most {above(result.rad)}; {result.method})."
         )
     n = scale(result.rad)
     verb = "says 'in the data'" if result.threat["knows"] == "everything" else "is right"
@@ -45,6 +46,8 @@ def attacker(threat: dict[str, Any]) -> str:
         known = "knows part of the record"
     else:
         known = f"knows {listed(knows)}"
+    if target != "record" and isinstance(knows, list) and set(target) <= set(knows):
+        return f"an attacker who knows {listed(knows)} and asks whether the record was used"
     goal = "the whole record" if target == "record" else listed(target)
     return f"an attacker who {known} and guesses {goal}{tolerance(threat)}"
 
@@ -61,8 +64,8 @@ def tolerance(threat: dict[str, Any]) -> str:
     return ""
 
 
-def details(result: Risk) -> str:
-    """Everything else worth knowing, line by line."""
+def details(result: Risk, *, every_bound: bool = False) -> str:
+    """Everything else worth knowing, line by line; on request also the bounds that do not apply."""
     lines = []
     if result.baseline is not None and result.threat["knows"] != "everything":
         lines.append(f"A blind guess, without any release, is right in {share(result.baseline)}.")
@@ -75,17 +78,17 @@ def details(result: Risk) -> str:
             "The odds are those of the attack that gains most from taking part. The attack that is "
             f"right most often, whatever the cause, is so in {share(result.rero)}."
         )
-    if result.bounds:
-        lines.append("")
-        lines.append("Bounds on the extra risk (the smallest counts):")
-        for bound in sorted(result.bounds, key=lambda b: (b.value is None, b.value or 0.0)):
-            if bound.measure == "rad":
-                shown = above(bound.value, 6) if bound.value is not None else "       -"
-                why = f": {bound.reason}" if bound.reason else ""
-                lines.append(f"  {shown}  {bound.title}{why}")
-    lines.append("")
-    lines.append("This holds if:")
-    lines.extend(f"  - {line}" for line in result.assumptions)
+    bounds = [b for b in result.bounds if b.measure == "rad"]
+    valid = [b for b in bounds if b.value is not None]
+    if valid:
+        lines += ["", f"Bounds on the extra risk, rounded up ({len(valid)}; the smallest counts):"]
+        valid.sort(key=lambda b: (b.title != result.method, b.value))
+        lines += [f"  {above(b.value or 0.0, 6)}  {b.title}" for b in valid]
+    if every_bound:
+        lines += ["", "Bounds that do not apply:"]
+        lines += [f"  {b.title}: {b.reason}" for b in bounds if b.value is None]
+    lines += ["", "This holds if:"]
+    lines += [f"  - {line}" for line in result.assumptions]
     return "\n".join(lines).lstrip("\n")
 
 
@@ -107,7 +110,10 @@ def share(probability: float) -> str:
 
 
 def above(value: float, digits: int = 4) -> str:
-    """So many digits, rounded up."""
+    """So many decimals, rounded up; two significant digits if that would say little."""
+    if 0 < value < 10.0 ** (1 - digits):
+        places = 1 - math.floor(math.log10(value))
+        return f"{math.ceil(value * 10**places - 1e-6) / 10**places:.1e}"
     return f"{math.ceil(value * 10**digits - 1e-6) / 10**digits:.{digits}f}"
 
 

@@ -190,9 +190,7 @@ class _Success:
 
 def _relation(threat: Threat, columns: tuple[str, ...], values: Any) -> _Success:
     if isinstance(threat.loss, str) and threat.loss == "exact":
-        size = len(values)
-        signature = np.arange(size) if threat.eta < 1 else np.zeros(size, dtype=np.intp)
-        return _Success(signature, np.ones(int(signature.max()) + 1, dtype=bool), None)
+        return _Success(np.arange(len(values)), np.ones(len(values), dtype=bool), None)
     if isinstance(threat.loss, str) and threat.loss == "absolute":
         return _line(_numbers(values, columns), threat.eta)
     if isinstance(threat.loss, str):
@@ -293,6 +291,11 @@ def _numbers(values: Column, columns: tuple[str, ...]) -> Column:
     if whole and items[-1] - items[0] < 2**62:
         # counted from the first, which keeps large integers (timestamps) exact
         return np.asarray([v - items[0] for v in items], dtype=np.int64)
+    if len(columns) == 1 and items[-1] is None:
+        raise DpradError(
+            f"loss='absolute' needs numbers, but {columns[0]!r} has missing values. Drop them: "
+            "Prior.from_data(..., missing='drop')."
+        )
     try:
         if any(isinstance(v, str | bool) or v is None for v in items):
             raise TypeError
@@ -404,7 +407,7 @@ def _continuous(prior: Prior, threat: Threat) -> Game:
             "a continuous prior takes knows='nothing' or 'everything' and loss='exact' or "
             "'absolute'. For more, give a finite prior: Prior.from_counts or Prior.from_data."
         )
-    eta = threat.eta if threat.loss == "absolute" else 0.0 if threat.eta < 1 else high - low
+    eta = threat.eta
     edge = np.linspace(low, high, LINE_POINTS)
     begin, end = float(distribution.cdf(low)), float(distribution.cdf(high))
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence, Sized
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,8 @@ class Prior:
         One a record. None if not finite.
     continuous_on
         ``(distribution, low, high)`` of a continuous prior, else None.
+    rows
+        How many rows were counted, if it was counted from (unweighted) rows.
 
     Examples
     --------
@@ -54,6 +56,7 @@ class Prior:
     support: Column | None
     probabilities: FloatArray | None
     continuous_on: tuple[Any, float, float] | None = field(default=None, kw_only=True)
+    rows: int | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         for values in (self.support, self.probabilities):
@@ -129,14 +132,21 @@ class Prior:
         weight
             A column of survey weights.
         missing
-            ``"keep"`` counts a missing value as a category of its own (None); ``"refuse"`` raises.
+            ``"keep"`` counts a missing value as a category of its own (None), ``"drop"`` leaves
+            such rows out, ``"refuse"`` raises.
         domain
             Values that are possible though perhaps never observed: an iterable for one column, a
             mapping from column to values for several (the support is then the product).
 
         """
         names, arrays, weights = count(data, columns=columns, weight=weight, missing=missing)
-        return cls._of(tuple(names), arrays, weights, domain)
+        if missing == "drop":
+            whole_rows = np.logical_and.reduce([[v is not None for v in a] for a in arrays])
+            arrays, weights = [a[whole_rows] for a in arrays], weights[whole_rows]
+            # without the missing ones a column may hold numbers again
+            arrays = [array(a.tolist()) for a in arrays]
+        prior = cls._of(tuple(names), arrays, weights, domain)
+        return prior if weight is not None else replace(prior, rows=int(weights.sum()))
 
     @classmethod
     def continuous(cls, distribution: Any, low: float, high: float) -> Prior:
@@ -210,6 +220,13 @@ class Prior:
     def unlike(self) -> float:
         """Probability that two independent draws differ: ``1 - kappa``, without cancellation."""
         return 1.0 if self.probabilities is None else unlike(self.probabilities)
+
+    @property
+    def once(self) -> float:
+        """Share of the counted rows that are the only ones of their kind."""
+        if self.rows is None or self.probabilities is None:
+            return 0.0
+        return float(self.probabilities[np.rint(self.probabilities * self.rows) == 1].sum())
 
     def column(self, name: str) -> Column:
         """The values of one column, one a record of the support."""

@@ -88,13 +88,17 @@ class Risk:
     @property
     def attribute_advantage(self) -> float | None:
         """The attribute advantage (Yeom et al.): RAD of an exact guess; None for other threats."""
-        exact = self.threat["loss"] == "exact" and self.threat["eta"] < 1
-        return self.rad if exact and self.threat["knows"] != "everything" else None
+        exact = self.threat["loss"] == "exact" and self.threat["knows"] != "everything"
+        return self.rad if exact else None
 
     @property
     def membership_advantage(self) -> float | None:
         """True less false positive rate, ``rad / (1 - kappa)``, if everything is known."""
         return self.normalised if self.threat["knows"] == "everything" else None
+
+    def details(self) -> str:
+        """What else is worth knowing, line by line: luck, bounds that apply, assumptions."""
+        return explain.details(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, with the names of the attributes as keys."""

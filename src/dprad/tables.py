@@ -41,7 +41,7 @@ def count(
     """
     import narwhals as nw
 
-    one_of(missing, "missing", ["keep", "refuse"])
+    one_of(missing, "missing", ["keep", "drop", "refuse"])
     native = _open(data) if isinstance(data, str | Path) else data
     try:
         frame: Any = nw.from_native(native)
@@ -102,8 +102,8 @@ def count(
             raise DpradError(f"column {name!r} holds lists or the like; choose others.") from None
         if missing == "refuse" and arrays[-1].dtype == object and None in set(arrays[-1]):
             raise DpradError(
-                f"column {name!r} has missing values. Drop those rows, or pass missing='keep' "
-                "to count missing as a category of its own."
+                f"column {name!r} has missing values. Pass missing='drop' to leave such rows out, "
+                "or 'keep' to count missing as a category of its own."
             )
     return wanted, arrays, weights
 
@@ -135,6 +135,8 @@ def _open(path: str | Path) -> Any:
     import duckdb
 
     name = str(path)
+    if not any(c in name for c in "*?[") and not Path(name).exists():
+        raise DpradError(f"data: the file {name!r} cannot be read: it does not exist.")
     reader = next((r for s, r in _READERS.items() if name.removesuffix(".gz").endswith(s)), None)
     if reader is None:
         raise DpradError(
@@ -151,7 +153,8 @@ def _open(path: str | Path) -> Any:
         return connection.sql(f"SELECT * FROM {reader}", params=[name])
     except duckdb.Error as error:
         reason = str(error).strip().splitlines()[0]
-        raise DpradError(f"data: the file {name!r} cannot be read ({reason}).") from None
+        hint = " Is it a table with one header line, in UTF-8?" if reader == _CSV else ""
+        raise DpradError(f"data: the file {name!r} cannot be read ({reason}).{hint}") from None
 
 
 def _fetch(frame: Any) -> list[list[Any]]:

@@ -66,6 +66,11 @@ class Threat:
         if isinstance(self.loss, str):
             put("loss", one_of(self.loss, "loss", LOSSES))
         put("eta", number(self.eta, "eta", low=0, hint="It is the largest loss that counts."))
+        if isinstance(self.loss, str) and self.loss == "exact" and self.eta > 0:
+            raise DpradError(
+                f"eta must be 0 with loss='exact', but is {self.eta!r}. For a tolerance choose "
+                "another loss, such as loss='absolute'."
+            )
         if not isinstance(self.loss, str) and not callable(self.loss):
             put("loss", _success_matrix(self.loss))
             if self.eta != 0:

@@ -325,7 +325,9 @@ EXTREMES = [PureDP(e, **n) for e in (0.0, 1e-12, 50.0, 700.0, 1e5) for n in (RO,
     ],
     ids=repr,
 )
-@pytest.mark.parametrize("threat", [NOTHING, ALL, Threat(eta=5)], ids=["nothing", "all", "eta"])
+@pytest.mark.parametrize(
+    "threat", [NOTHING, ALL, Threat(loss="absolute", eta=5)], ids=["nothing", "all", "eta"]
+)
 def test_extremes(promise, prior, threat):
     if promise.neighbours == "add-remove" and prior.size == 1000 and promise.point is None:
         prior = Prior.uniform(100)

@@ -29,7 +29,7 @@ def table(tmp_path_factory):
 def test_demo(capsys):
     code, out, _ = run(capsys, "demo")
     assert code == 0 and "What does epsilon = 1 mean" in out
-    for name in ("a stranger", "a neighbour", "someone with the record", "In words"):
+    for name in ("a stranger", "an acquaintance", "someone with the record", "In words"):
         assert name in out
 
 
@@ -84,8 +84,13 @@ def test_promises(capsys, options, rad):
 
 def test_max_risk_decides_the_exit_code(capsys):
     call = ("assess", "--epsilon", 1, "--neighbours", "replace-one")
-    assert run(capsys, *call, "--max-risk", 0.25)[0] == 0
-    assert run(capsys, *call, "--max-risk", 0.24)[0] == 1
+    code, out, _ = run(capsys, *call, "--max-risk", 0.25)
+    assert code == 0 and "stays within the accepted 0.25" in out
+    code, out, _ = run(capsys, *call, "--max-risk", 0.24)
+    assert code == 1 and "may exceed the accepted 0.24" in out
+    code, out, _ = run(capsys, *call, "--max-risk", 0.24, "--json")
+    assert code == 1 and json.loads(out)["exceeded"] is True
+    assert "Bounds that do not apply" in run(capsys, *call, "--bounds")[1]
 
 
 def test_domain_and_tolerance(capsys, tmp_path):

@@ -54,7 +54,14 @@ _PERFECT = ("finite", "nothing", "classes")
 _SWAP, _GIVEN = "replace-one", "promise"
 # Of equal values the first is named, so what is exact stands before what is not.
 TABLE = (
-    Row("theorem-b", "exact optimum (Theorem B)", _NEW, _PERFECT, _SWAP, theorem_b),
+    Row(
+        "theorem-b",
+        "optimum for one (epsilon, delta) (Theorem B)",
+        _NEW,
+        _PERFECT,
+        _SWAP,
+        theorem_b,
+    ),
     Row("theorem-c", "unified bound (Theorem C)", _NEW, (), _SWAP, theorem_c),
     Row("proposition-w", "water-filling (Proposition W)", _NEW, _PERFECT, _SWAP, proposition_w),
     Row("theorem-e1", "absent record (E1)", _NEW, ("add-remove",), _GIVEN, theorem_e1),

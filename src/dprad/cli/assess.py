@@ -38,6 +38,7 @@ def assess(
     loss: Annotated[str, Parameter(group=_THREAT)] = "exact",
     eta: Annotated[float, Parameter(group=_THREAT)] = 0.0,
     max_risk: Annotated[float | None, Parameter(group=_OUTPUT)] = None,
+    bounds: Annotated[bool, Parameter(group=_OUTPUT, negative=())] = False,
     json: Annotated[bool, Parameter(group=_OUTPUT, negative=())] = False,
 ) -> int:
     """What does this epsilon mean for this data and this attacker?
@@ -66,7 +67,7 @@ def assess(
     weight
         A column of survey weights.
     missing
-        keep missing values as a category (default), or refuse them.
+        keep missing values as a category (default), drop such rows, or refuse them.
     domain
         Possible whole values of the only column, as low:high.
     uniform
@@ -81,6 +82,8 @@ def assess(
         A guess counts if its loss is at most this.
     max_risk
         Exit with code 1 if the extra risk may exceed this.
+    bounds
+        Also list the bounds that do not apply, and why.
     json
         Print the whole result as JSON.
 
@@ -99,11 +102,15 @@ def assess(
         _without("--mechanism grr", others)
         subject = _mechanism(mechanism, epsilon, prior, threat)
     risk = dprad.assess(subject, prior=prior, threat=threat)
+    exceeded = limit is not None and risk.interval[1] > limit
     if json:
-        show_json(risk.to_dict())
+        show_json(risk.to_dict() | {"max_risk": limit, "exceeded": exceeded})
     else:
-        show(f"{risk}\n\n{explain.details(risk)}")
-    return int(limit is not None and risk.interval[1] > limit)
+        show(f"{risk}\n\n{explain.details(risk, every_bound=bounds)}")
+        if limit is not None:
+            verdict = "may exceed" if exceeded else "stays within"
+            show(f"\nThe extra risk {verdict} the accepted {limit:g}.")
+    return int(exceeded)
 
 
 def _promise(

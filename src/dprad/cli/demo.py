@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import math
+import sys
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from dprad.cli.output import show_json
+from dprad.cli.output import show, show_json
 
 
 def demo(
@@ -38,7 +40,7 @@ def demo(
     known = ["age", "region", "smoker"]
     threats = {
         "a stranger": dprad.Threat(target=["diagnosis"]),
-        "a neighbour": dprad.Threat(knows=known, target=["diagnosis"]),
+        "an acquaintance": dprad.Threat(knows=known, target=["diagnosis"]),
         "someone with the record": dprad.Threat(knows="everything"),
     }
     release = GRR(epsilon=epsilon, size=len(patients.DIAGNOSES))
@@ -62,7 +64,8 @@ def demo(
     from rich.console import Console
     from rich.table import Table
 
-    console = Console(highlight=False)
+    text = io.StringIO()
+    console = Console(highlight=False, file=text, width=min(Console().width, 88))
     console.print(
         f"20,000 synthetic patients: {explain.listed(patients.COLUMNS)}.\n"
         f"What does epsilon = {epsilon:g} mean for one of them? Right guesses in 100 tries:\n"
@@ -79,19 +82,24 @@ def demo(
         table.add_row(name, f"{math.ceil(bound.rad * 100 - 1e-9)}", *odds)
     console.print(table)
     console.print(
-        "\nA stranger guesses the diagnosis. A neighbour knows age, region and smoking, and "
+        "\nA stranger guesses the diagnosis. An acquaintance knows age, region and smoking, and "
         "guesses the diagnosis. Someone with the whole record asks only whether it was used. "
-        "The middle column holds for every mechanism that keeps the promise; the right ones are "
-        "exact, for randomised response on the diagnosis.\n"
+        "The first column of numbers holds for every mechanism that keeps the promise. The others "
+        "are exact, for randomised response on the diagnosis, and for the attack that gains most "
+        "from taking part: always guessing 'healthy' is right more often, in the data or not, and "
+        "so gains nothing.\n"
     )
     console.print(f"In words: {answers['a stranger']['promise']}\n")
     console.print(f"In words: {answers['a stranger']['mechanism']}\n")
-    if save is not None:
-        console.print(f"The table is in {save}. Try:\n")
-        command = f"--data {save} --knows age,region --target diagnosis"
-        console.print(
-            f"  dprad assess --epsilon 1 --neighbours replace-one {command}", soft_wrap=True
-        )
+    # as it was called: an environment need not be on the path
+    called = Path(sys.argv[0])
+    program = str(called) if called.name == "dprad" and called.parent != Path() else "dprad"
+    if save is None:
+        console.print(f"Next: {program} demo --save patients.csv", soft_wrap=True)
     else:
-        console.print("Next: dprad demo --save patients.csv")
+        promised = "--epsilon 1 --neighbours replace-one"
+        feared = "--knows age,region --target diagnosis"
+        console.print(f"The table is in {save}. Try:\n")
+        console.print(f"  {program} assess {promised} --data {save} {feared}", soft_wrap=True)
+    show(text.getvalue().rstrip("\n"))
     return 0

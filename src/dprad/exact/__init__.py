@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import singledispatch
 from typing import Any
 
@@ -9,11 +10,15 @@ import numpy as np
 
 from dprad.arrays import FloatArray, IntArray
 from dprad.errors import DpradError
-from dprad.exact.channel import Joint, Solution, sum_over_outputs
-from dprad.exact.grr import closed_form
+from dprad.exact import grr, support
+from dprad.exact.channel import Joint, sum_over_outputs
+from dprad.exact.solution import Solution
 from dprad.games import Game
 from dprad.mechanisms.channel import Channel
 from dprad.mechanisms.grr import GRR
+from dprad.mechanisms.hashing import BLH, OLH
+from dprad.mechanisms.subset import SubsetSelection
+from dprad.mechanisms.unary import OUE, SUE, UnaryEncoding
 
 __all__ = ["Solution", "solve"]
 
@@ -53,7 +58,9 @@ def _channel(mechanism: Channel, game: Game, codes: IntArray, pi: FloatArray) ->
 
 @solve.register
 def _grr(mechanism: GRR, game: Game, codes: IntArray, pi: FloatArray) -> Solution:
-    closed = closed_form(mechanism, game, codes, pi)
+    closed = grr.closed_form(mechanism, game, codes, pi)
+    if closed is None:
+        closed = support.closed_form(mechanism, game, codes, pi)
     if closed is not None:
         return closed
     shares = _shares(game, codes, pi, mechanism.size)[0]
@@ -65,6 +72,29 @@ def _grr(mechanism: GRR, game: Game, codes: IntArray, pi: FloatArray) -> Solutio
 
     pbar = mechanism.lie + mechanism.gap * read
     return sum_over_outputs(Joint(pbar, block), game, "exact sum over the outputs of GRR")
+
+
+@solve.register(UnaryEncoding)
+@solve.register(OUE)
+@solve.register(SUE)
+@solve.register(SubsetSelection)
+@solve.register(OLH)
+@solve.register(BLH)
+def _support(mechanism: Any, game: Game, codes: IntArray, pi: FloatArray) -> Solution:
+    closed = support.closed_form(mechanism, game, codes, pi)
+    if closed is not None:
+        return closed
+    matrix = support.enumerated(mechanism)
+    if matrix is None:
+        raise DpradError(
+            f"{type(mechanism).__name__} with {mechanism.size} values has no exact solution for "
+            "this threat: a guess covers several values, or a class reads several. Ask for an "
+            "exact guess of what the mechanism reads, or assess its promise: "
+            "assess(mechanism.guarantee, ...)."
+        )
+    return replace(
+        _channel(Channel(matrix), game, codes, pi), method="exact sum over all support sets"
+    )
 
 
 def _shares(game: Game, codes: IntArray, pi: FloatArray, size: int) -> tuple[Any, IntArray | None]:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dprad.arrays import FloatArray, IntArray
+from dprad.exact.solution import Solution
 from dprad.games import Game
 from dprad.success import Singletons, starts
 
@@ -23,16 +24,6 @@ from dprad.success import Singletons, starts
 BLOCK_ENTRIES = 2**17
 # Gains that differ by less than this share of an output's probability are ties.
 TIE = 1e-12
-
-
-@dataclass(frozen=True, slots=True)
-class Solution:
-    """What a solver finds: the RAD of the best attack, its luck on absent people, and ReRo."""
-
-    rad: float
-    success_out: float
-    rero: float
-    method: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)

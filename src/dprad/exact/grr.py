@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from dprad.arrays import FloatArray, IntArray
-from dprad.exact.channel import Solution
+from dprad.exact.solution import Solution
 from dprad.games import Game
 from dprad.mechanisms.grr import GRR
 from dprad.success import tops

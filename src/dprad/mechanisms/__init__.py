@@ -5,5 +5,18 @@ from __future__ import annotations
 from dprad.mechanisms.base import Mechanism
 from dprad.mechanisms.channel import Channel
 from dprad.mechanisms.grr import GRR
+from dprad.mechanisms.hashing import BLH, OLH
+from dprad.mechanisms.subset import SubsetSelection
+from dprad.mechanisms.unary import OUE, SUE, UnaryEncoding
 
-__all__ = ["GRR", "Channel", "Mechanism"]
+__all__ = [
+    "BLH",
+    "GRR",
+    "OLH",
+    "OUE",
+    "SUE",
+    "Channel",
+    "Mechanism",
+    "SubsetSelection",
+    "UnaryEncoding",
+]

@@ -96,6 +96,9 @@ class Channel:
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.matrix[np.asarray(records), np.asarray(outputs)]))
 
+    def __repr__(self) -> str:
+        return f"Channel({self.matrix.shape[0]} records, {self.matrix.shape[1]} outputs)"
+
     def describe(self) -> dict[str, Any]:
         """Plain words and numbers, for output."""
         return {"kind": "Channel", "records": self.size, "outputs": int(self.matrix.shape[1])}

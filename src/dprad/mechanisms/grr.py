@@ -1,7 +1,8 @@
 """GRR: generalised randomised response (the paper's first example).
 
 The true value with probability ``e^eps / (e^eps + m - 1)``, each other one with
-``1 / (e^eps + m - 1)``.
+``1 / (e^eps + m - 1)``. With `delta`, the approximate version, the numerators are
+``e^eps + delta (m - 1)`` and ``1 - delta``.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ import numpy as np
 
 from dprad.arrays import FloatArray, IntArray
 from dprad.errors import number, whole
-from dprad.guarantees import REPLACE_ONE, PureDP
+from dprad.guarantees import REPLACE_ONE, ApproxDP, PureDP
 from dprad.mechanisms.base import categories
+from dprad.mechanisms.support import Supports
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,32 +33,52 @@ class GRR:
 
     epsilon: float
     size: int
+    delta: float = 0.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", number(self.epsilon, "epsilon", low=0))
         object.__setattr__(self, "size", whole(self.size, "size", low=1))
+        object.__setattr__(self, "delta", number(self.delta, "delta", low=0, high=1))
 
     @property
     def truth(self) -> float:
         """Probability of the true value."""
-        return float(1.0 / (1.0 + (self.size - 1) * np.exp(-self.epsilon)))
+        shrink = float(np.exp(-self.epsilon))
+        others = (self.size - 1) * shrink
+        return (1.0 + self.delta * others) / (1.0 + others)
 
     @property
     def lie(self) -> float:
         """Probability of each other value."""
         shrink = float(np.exp(-self.epsilon))
-        return shrink / (1.0 + (self.size - 1) * shrink)
+        return (1.0 - self.delta) * shrink / (1.0 + (self.size - 1) * shrink)
 
     @property
     def gap(self) -> float:
         """``truth - lie``, without cancellation: also the total variation between two records."""
         shrink = float(np.exp(-self.epsilon))
-        return float(-np.expm1(-self.epsilon)) / (1.0 + (self.size - 1) * shrink)
+        rise = float(-np.expm1(-self.epsilon)) + self.delta * self.size * shrink
+        return rise / (1.0 + (self.size - 1) * shrink)
 
     @property
-    def guarantee(self) -> PureDP:
-        """epsilon-DP for replaced records."""
-        return PureDP(self.epsilon if self.size > 1 else 0.0, neighbours=REPLACE_ONE)
+    def guarantee(self) -> ApproxDP:
+        """(epsilon, delta)-DP for replaced records."""
+        if self.size == 1 or self.delta == 0.0:
+            return PureDP(self.epsilon if self.size > 1 else 0.0, neighbours=REPLACE_ONE)
+        return ApproxDP(self.epsilon, self.delta, neighbours=REPLACE_ONE)
+
+    @property
+    def supports(self) -> Supports:
+        """The reported value alone."""
+        truth, lie, size = self.truth, self.lie, self.size
+        with np.errstate(divide="ignore"):
+            ratio = float(np.log(truth) - np.log(lie)) if self.delta else self.epsilon
+        return Supports(
+            log_ratio=ratio,
+            hit=lambda n: np.full(n + 1, truth),
+            miss=lambda n: lie * np.maximum(size - 1 - np.arange(n + 1), 0),
+            full=lambda k: truth if k == 0 else 0.0,
+        )
 
     def sample(self, records: Any, rng: np.random.Generator) -> IntArray:
         """One output a record: lie with probability 1 - truth, uniformly over the others. O(n)."""
@@ -71,8 +93,15 @@ class GRR:
         """Log-probability of outputs given records."""
         same = np.asarray(outputs) == np.asarray(records)
         base = -np.log1p((self.size - 1) * np.exp(-self.epsilon))
-        return np.asarray(np.where(same, base, base - self.epsilon))
+        with np.errstate(divide="ignore"):
+            true = base + np.log1p(self.delta * (self.size - 1) * np.exp(-self.epsilon))
+            lie = base - self.epsilon + np.log1p(-self.delta)
+        return np.asarray(np.where(same, true, lie))
+
+    def variance(self, people: int = 1) -> float:
+        """Variance of the estimated frequency of a rare value from so many reports."""
+        return self.lie * (1.0 - self.lie) / (people * self.gap**2)
 
     def describe(self) -> dict[str, Any]:
         """Plain words and numbers, for output."""
-        return {"kind": "GRR", "epsilon": self.epsilon, "size": self.size}
+        return {"kind": "GRR", "epsilon": self.epsilon, "delta": self.delta, "size": self.size}

@@ -1,0 +1,118 @@
+"""Support mechanisms in closed form: any prior, any knowledge, one class a success set.
+
+Given an output with support set A, a class inside gains ``pi_c (P_in - P_out)(1 - rho(A))``, one
+outside loses; rho is the prior of the values read. So in each fiber the best guess is the likeliest
+class whose value is in A, and with classes in order, n_c and a_c the number and mass (under rho) of
+the values ahead of c in its fiber, h_k = Pr[z in A, k given others not | z],
+
+    RAD* = (1 - P_out/P_in) sum_c pi_c ( a_c h_n + (1 - rho_c - a_c) h_{n+1} ) .
+
+Each class must read one value. Of the classes in a fiber that read the same value only the
+likeliest can ever be the best guess. O(m log m).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+
+from dprad.arrays import FloatArray, IntArray, complements
+from dprad.exact.solution import Solution
+from dprad.games import Game
+from dprad.mechanisms.support import SupportMechanism
+from dprad.success import Singletons, starts
+
+
+def closed_form(
+    mechanism: SupportMechanism, game: Game, codes: IntArray, pi: FloatArray
+) -> Solution | None:
+    """The solution, or None where a class reads several values or a set has several classes."""
+    sets, kept = game.sets, np.flatnonzero(pi > 0)
+    assert game.class_of is not None and game.probabilities is not None and game.fiber is not None
+    if not isinstance(sets, Singletons):
+        return None
+    pairs = np.unique(np.stack([game.class_of[kept], codes[kept]], axis=1), axis=0)
+    if len(pairs) != len(game.probabilities):
+        return None
+    rho = np.zeros(mechanism.size)
+    np.add.at(rho, codes[kept], pi[kept])
+    positive = int(np.count_nonzero(rho))
+    if len(sets.index) == 0:
+        return Solution(rad=0.0, success_out=0.0, rero=0.0, method=_METHOD)
+
+    # classes that can be named, likeliest first within each fiber, each value once
+    order = sets.index
+    fiber, mass, value = game.fiber[order], game.probabilities[order], pairs[order, 1]
+    first = np.sort(np.unique(fiber * mechanism.size + value, return_index=True)[1])
+    fiber, mass, value = fiber[first], mass[first], value[first]
+    begin = starts(fiber)
+    run = np.repeat(begin, np.diff(np.r_[begin, len(fiber)]))
+    ahead = np.arange(len(fiber)) - run
+    total = np.r_[0.0, np.cumsum(rho[value])]
+    ahead_mass = np.clip(total[:-1] - total[run], 0.0, 1.0)
+
+    law = mechanism.supports
+    longest = int(ahead.max()) + 1
+    hit, miss = law.hit(longest), law.miss(max(longest, positive) - 1)
+    lift = float(-np.expm1(-law.log_ratio))
+    rest = np.clip(complements(rho)[value] - ahead_mass, 0.0, 1.0)
+    rad = lift * float(mass @ (ahead_mass * hit[ahead] + rest * hit[ahead + 1]))
+
+    # how often the attack is right: the class is in, nothing ahead of it is
+    inside = float(mass @ hit[ahead])
+    nobody = float(miss[positive - 1])  # no value of positive probability is in the support
+    if lift == 0.0:
+        success_in = 0.0 if game.membership else game.p_plus
+    elif game.membership:
+        # if all values are in, nothing is learnt, and a tie is a pass
+        success_in = inside - float(mass.sum()) * law.full(positive - 1)
+    else:
+        success_in = inside + nobody * game.p_plus
+
+    # the guess that is right most often: the likeliest inside, or the likeliest outside
+    top = mass[run]
+    with np.errstate(over="ignore"):
+        beats = mass * np.exp(min(law.log_ratio, 700.0)) > top
+    named = np.add.reduceat(np.where(beats, mass * hit[ahead], 0.0), begin)
+    many = np.add.reduceat(beats.astype(np.intp), begin)
+    # none of the first `many` classes is in: the first of all is named all the same
+    silent = np.where(many > 0, miss[np.maximum(many, 1) - 1], 1.0)
+    rero = float(np.sum(named + mass[begin] * silent))
+    return Solution(rad=rad, success_out=success_in - rad, rero=rero, method=_METHOD)
+
+
+_METHOD = "closed form for support mechanisms"
+
+# Subsets times values that may be enumerated where no closed form fits.
+MAX_ENTRIES = 2**23
+
+
+def enumerated(mechanism: SupportMechanism) -> FloatArray | None:
+    """The channel over all support sets, values x sets; None if there are too many.
+
+    Supports are exchangeable: all sets of one size are equally likely, given z inside or outside.
+    O(m 2^m), or O(m C(m, w)) where the size is fixed.
+    """
+    m, law = mechanism.size, mechanism.supports
+    subset = getattr(mechanism, "subset", None)
+    sets = 2**m if subset is None else math.comb(m, subset)
+    if m > 64 or m * sets > MAX_ENTRIES:
+        return None
+    if subset is None:
+        member = (np.arange(2**m)[None, :] >> np.arange(m)[:, None]) & 1 == 1
+        # independent bits: own in or out, others in with chance q
+        q = 1.0 - float(law.hit(1)[1] / law.hit(0)[0])
+        p = float(law.hit(0)[0])
+        others = member.sum(axis=0) - member
+        rest = q**others * (1.0 - q) ** (m - 1 - others)
+        return np.asarray(np.where(member, p, 1.0 - p) * rest)
+    chosen = np.array(list(itertools.combinations(range(m), subset)))
+    member = np.zeros((m, len(chosen)), dtype=bool)
+    member[chosen, np.arange(len(chosen))[:, None]] = True
+    p = float(law.hit(0)[0])
+    inside, outside = p / math.comb(m - 1, subset - 1), 0.0
+    if subset < m:
+        outside = (1.0 - p) / math.comb(m - 1, subset)
+    return np.where(member, inside, outside)

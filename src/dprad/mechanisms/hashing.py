@@ -1,0 +1,162 @@
+"""Local hashing: hash the value to g buckets, and report the bucket by randomised response.
+
+BLH has g = 2, OLH g = round(e^epsilon) + 1. An output is (seed of the hash function, bucket). The
+exact risk is that of an ideal family, in which every value is hashed independently and uniformly;
+the functions drawn here mix 64-bit seeds and are as good as ideal for any practical purpose, but
+that is an assumption, not a theorem.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dprad.arrays import FloatArray
+from dprad.errors import number, whole
+from dprad.guarantees import REPLACE_ONE, ApproxDP, PureDP
+from dprad.mechanisms.base import categories
+from dprad.mechanisms.support import Supports
+
+Words = npt.NDArray[np.uint64]
+
+
+class _Hashing:
+    """What both share; they say what epsilon, delta, size and buckets are."""
+
+    __slots__ = ()
+    epsilon: float
+    delta: float
+    size: int
+
+    @property
+    def buckets(self) -> int:
+        """The number of buckets, g."""
+        raise NotImplementedError
+
+    @property
+    def truth(self) -> float:
+        """Chance of the true bucket: (e + delta (g-1))/(e + g - 1)."""
+        shrink, g = float(np.exp(-self.epsilon)), self.buckets
+        return (1.0 + self.delta * (g - 1) * shrink) / (1.0 + (g - 1) * shrink)
+
+    @property
+    def lie(self) -> float:
+        """Chance of each other bucket."""
+        shrink, g = float(np.exp(-self.epsilon)), self.buckets
+        return (1.0 - self.delta) * shrink / (1.0 + (g - 1) * shrink)
+
+    @property
+    def guarantee(self) -> ApproxDP:
+        """(epsilon, delta)-DP for replaced records."""
+        if self.delta == 0.0:
+            return PureDP(self.epsilon, neighbours=REPLACE_ONE)
+        return ApproxDP(self.epsilon, self.delta, neighbours=REPLACE_ONE)
+
+    @property
+    def supports(self) -> Supports:
+        """The values hashed to the reported bucket: each with chance 1/g, independently."""
+        p, share = self.truth, 1.0 / self.buckets
+        with np.errstate(divide="ignore"):
+            ratio = float(np.log(p) - np.log(self.lie))
+        return Supports(
+            log_ratio=ratio,
+            hit=lambda n: p * (1.0 - share) ** np.arange(n + 1),
+            miss=lambda n: (1.0 - p) * (1.0 - share) ** np.arange(n + 1),
+            full=lambda k: float(p * share**k),
+        )
+
+    def bucket(self, seeds: Any, codes: Any) -> npt.NDArray[np.int64]:
+        """The bucket of each code under the hash function of each seed."""
+        with np.errstate(over="ignore"):
+            x = np.asarray(seeds, dtype=np.uint64) ^ _mix(np.asarray(codes).astype(np.uint64))
+            return (_mix(x) % np.uint64(self.buckets)).astype(np.int64)
+
+    def sample(self, records: Any, rng: np.random.Generator) -> Words:
+        """A row (seed, bucket) a record. O(n)."""
+        codes = categories(records, self.size, type(self).__name__).reshape(-1)
+        seeds = rng.integers(0, 2**64, size=len(codes), dtype=np.uint64)
+        answer = self.bucket(seeds, codes)
+        lies = rng.random(len(codes)) >= self.truth
+        shift = rng.integers(1, self.buckets, size=int(lies.sum()))
+        answer[lies] = (answer[lies] + shift) % self.buckets
+        return np.stack([seeds, answer.astype(np.uint64)], axis=1)
+
+    def log_likelihood(self, outputs: Words, records: Any) -> FloatArray:
+        """Log-probability of the bucket given seed and record, and of the seed (uniform)."""
+        same = self.bucket(outputs[..., 0], records) == outputs[..., 1].astype(np.int64)
+        with np.errstate(divide="ignore"):
+            answer = np.where(same, np.log(self.truth), np.log(self.lie))
+        return np.asarray(answer - 64 * np.log(2.0))
+
+    def variance(self, people: int = 1) -> float:
+        """Variance of the estimated frequency of a rare value from so many reports."""
+        share = 1.0 / self.buckets
+        return share * (1.0 - share) / (people * (self.truth - share) ** 2)
+
+    def describe(self) -> dict[str, Any]:
+        """Plain words and numbers, for output."""
+        return {
+            "kind": type(self).__name__,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "size": self.size,
+            "buckets": self.buckets,
+        }
+
+    def _check(self) -> None:
+        object.__setattr__(self, "epsilon", number(self.epsilon, "epsilon", low=0, high=40))
+        object.__setattr__(self, "size", whole(self.size, "size", low=1))
+        object.__setattr__(self, "delta", number(self.delta, "delta", low=0, high=1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OLH(_Hashing):
+    """Optimal local hashing: g = round(e^epsilon) + 1 buckets. epsilon up to 40.
+
+    Examples
+    --------
+    >>> OLH(epsilon=1.0, size=100).buckets
+    4
+
+    """
+
+    epsilon: float
+    size: int
+    delta: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._check()
+
+    @property
+    def buckets(self) -> int:
+        """round(e^epsilon) + 1."""
+        return int(np.floor(np.exp(self.epsilon) + 0.5)) + 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BLH(_Hashing):
+    """Binary local hashing: two buckets."""
+
+    epsilon: float
+    size: int
+    delta: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._check()
+
+    @property
+    def buckets(self) -> int:
+        """Two."""
+        return 2
+
+
+def _mix(x: Words) -> Words:
+    """A bijection of 64-bit words that spreads every bit (two rounds of xor-shift-multiply)."""
+    x = x ^ (x >> np.uint64(32))
+    x = x * np.uint64(0xD6E8FEB86659FD93)
+    x = x ^ (x >> np.uint64(32))
+    x = x * np.uint64(0xD6E8FEB86659FD93)
+    return x ^ (x >> np.uint64(32))

@@ -1,0 +1,186 @@
+"""Unary encodings: a bit a value, each flipped by itself (SUE, OUE, and any p and q).
+
+The bit of the true value is one with probability p, every other with q < p. Two records differ in
+two bits, so the mechanism is epsilon-LDP with ``e^epsilon = p (1-q) / (q (1-p))``. SUE (the basic
+RAPPOR) has p + q = 1; OUE has p = 1/2, q = 1/(e^epsilon + 1), which estimates frequencies best.
+Outputs are packed bits (`packed.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dprad.arrays import FloatArray
+from dprad.errors import DpradError, number, whole
+from dprad.guarantees import REPLACE_ONE, ApproxDP, PureDP
+from dprad.mechanisms import packed
+from dprad.mechanisms.base import categories
+from dprad.mechanisms.packed import Words
+from dprad.mechanisms.support import Supports
+
+
+class _Bits:
+    """What all unary encodings share; they say what size, p and q are."""
+
+    __slots__ = ()
+    size: int
+    p: float
+    q: float
+
+    @property
+    def supports(self) -> Supports:
+        """Independent bits."""
+        p, q = self.p, self.q
+        with np.errstate(divide="ignore"):
+            ratio = float(np.log(p) + np.log1p(-q) - np.log(q) - np.log1p(-p)) if p > q else 0.0
+        return Supports(
+            log_ratio=ratio,
+            hit=lambda n: p * (1.0 - q) ** np.arange(n + 1),
+            miss=lambda n: (1.0 - p) * (1.0 - q) ** np.arange(n + 1),
+            full=lambda k: float(p * q**k),
+        )
+
+    def sample(self, records: Any, rng: np.random.Generator) -> Words:
+        """One packed row of bits a record. O(n size / 64) words."""
+        codes = categories(records, self.size, type(self).__name__).reshape(-1)
+        bits = packed.bernoulli(self.q, len(codes), self.size, rng)
+        packed.put(bits, codes, rng.random(len(codes)) < self.p)
+        return bits
+
+    def log_likelihood(self, outputs: Words, records: Any) -> FloatArray:
+        """Log-probability of outputs given records; broadcasts over the leading axes."""
+        own = packed.contains(outputs, records)
+        ones = packed.count(outputs) - own
+        zeros = self.size - 1 - ones
+        with np.errstate(divide="ignore", invalid="ignore"):
+            mine = np.where(own, np.log(self.p), np.log1p(-self.p))
+            others = np.where(ones > 0, ones * np.log(self.q), 0.0)
+            others = others + np.where(zeros > 0, zeros * np.log1p(-self.q), 0.0)
+        return np.asarray(mine + others)
+
+    def variance(self, people: int = 1) -> float:
+        """Variance of the estimated frequency of a rare value from so many reports."""
+        return self.q * (1.0 - self.q) / (people * (self.p - self.q) ** 2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnaryEncoding(_Bits):
+    """Bits that are one with probability p (the true value's) or q (all others').
+
+    Examples
+    --------
+    >>> round(UnaryEncoding(size=5, p=0.5, q=0.25).guarantee.epsilon, 6)     # ln 3
+    1.098612
+
+    """
+
+    size: int
+    p: float
+    q: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size", whole(self.size, "size", low=1))
+        object.__setattr__(self, "p", number(self.p, "p", low=0, high=1))
+        object.__setattr__(self, "q", number(self.q, "q", low=0, high=1))
+        if not self.q <= self.p:
+            raise DpradError(f"q must be at most p, but q = {self.q!r} and p = {self.p!r}.")
+
+    @property
+    def guarantee(self) -> ApproxDP:
+        """Pure DP where both bits can err, else the total variation of two bits."""
+        ratio = self.supports.log_ratio if self.size > 1 else 0.0
+        if np.isfinite(ratio):
+            return PureDP(ratio, neighbours=REPLACE_ONE)
+        return ApproxDP(0.0, self.p - self.q, neighbours=REPLACE_ONE)
+
+    def describe(self) -> dict[str, Any]:
+        """Plain words and numbers, for output."""
+        return {"kind": "UnaryEncoding", "size": self.size, "p": self.p, "q": self.q}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OUE(_Bits):
+    """Optimal unary encoding: p = 1/2, q = 1/(e^epsilon + 1).
+
+    Its risk never exceeds (m-1)/(2m), however large epsilon is.
+
+    Examples
+    --------
+    >>> import math
+    >>> OUE(epsilon=math.log(3), size=5).q
+    0.25
+
+    """
+
+    epsilon: float
+    size: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", number(self.epsilon, "epsilon", low=0))
+        object.__setattr__(self, "size", whole(self.size, "size", low=1))
+
+    @property
+    def p(self) -> float:  # type: ignore[override]
+        """The true bit is a fair coin."""
+        return 0.5
+
+    @property
+    def q(self) -> float:  # type: ignore[override]
+        """Chance that another bit is one."""
+        shrink = float(np.exp(-self.epsilon))
+        return shrink / (1.0 + shrink)
+
+    @property
+    def guarantee(self) -> PureDP:
+        """epsilon-DP for replaced records."""
+        return PureDP(self.epsilon if self.size > 1 else 0.0, neighbours=REPLACE_ONE)
+
+    def describe(self) -> dict[str, Any]:
+        """Plain words and numbers, for output."""
+        return {"kind": "OUE", "epsilon": self.epsilon, "size": self.size}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SUE(_Bits):
+    """Symmetric unary encoding (basic RAPPOR): every bit tells the truth with probability p.
+
+    With `delta`, p solves ``p^2 - e^epsilon (1-p)^2 = delta``: two records differ in two bits.
+    """
+
+    epsilon: float
+    size: int
+    delta: float = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", number(self.epsilon, "epsilon", low=0))
+        object.__setattr__(self, "size", whole(self.size, "size", low=1))
+        object.__setattr__(self, "delta", number(self.delta, "delta", low=0, high=1))
+
+    @property
+    def p(self) -> float:  # type: ignore[override]
+        """Chance that a bit tells the truth."""
+        return 1.0 - self.q
+
+    @property
+    def q(self) -> float:  # type: ignore[override]
+        """(root - 1)/(e - 1) with root = sqrt(e - delta (e - 1)), in terms of e^-epsilon."""
+        shrink = float(np.exp(-self.epsilon))
+        gap = float(-np.expm1(-self.epsilon))  # (e - 1)/e
+        root = float(np.sqrt(shrink * (1.0 - self.delta * gap)))  # sqrt(e - delta (e - 1))/e
+        # (root e - 1)/(e - 1) = (1 - delta) / (1 + root e), free of the difference
+        return (1.0 - self.delta) * shrink / (shrink + root)
+
+    @property
+    def guarantee(self) -> ApproxDP:
+        """(epsilon, delta)-DP for replaced records."""
+        epsilon = self.epsilon if self.size > 1 else 0.0
+        if self.delta == 0.0:
+            return PureDP(epsilon, neighbours=REPLACE_ONE)
+        return ApproxDP(epsilon, self.delta if self.size > 1 else 0.0, neighbours=REPLACE_ONE)
+
+    def describe(self) -> dict[str, Any]:
+        """Plain words and numbers, for output."""
+        return {"kind": "SUE", "epsilon": self.epsilon, "delta": self.delta, "size": self.size}

@@ -1,0 +1,214 @@
+"""Support mechanisms: closed form against all support sets, and the paper's formulas."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import mpmath
+import numpy as np
+import pytest
+
+import dprad
+from dprad import Prior, Threat, assess
+from dprad.exact import support
+from dprad.mechanisms import BLH, GRR, OLH, OUE, SUE, Channel, SubsetSelection, UnaryEncoding
+from oracles import Instance, brute_force, random_instance
+
+
+def unary_channel(m, p, q):
+    """Every output and its probability, by plain loops."""
+    rows = []
+    for z in range(m):
+        row = []
+        for bits in itertools.product([0, 1], repeat=m):
+            chance = 1.0
+            for i, bit in enumerate(bits):
+                one = p if i == z else q
+                chance *= one if bit else 1 - one
+            row.append(chance)
+        rows.append(row)
+    return np.array(rows)
+
+
+def subset_channel(m, w, epsilon):
+    rows = np.array(
+        [
+            [math.exp(epsilon) if z in s else 1.0 for s in itertools.combinations(range(m), w)]
+            for z in range(m)
+        ]
+    )
+    return rows / rows.sum(axis=1, keepdims=True)
+
+
+def hashing_channel(m, g, truth, lie):
+    """All g^m hash functions, uniformly: what an ideal family is."""
+    functions = list(itertools.product(range(g), repeat=m))
+    rows = [
+        [(truth if h[z] == y else lie) / g**m for h in functions for y in range(g)]
+        for z in range(m)
+    ]
+    return np.array(rows)
+
+
+def mechanisms(m, epsilon):
+    yield OUE(epsilon=epsilon, size=m), unary_channel(m, 0.5, 1 / (math.exp(epsilon) + 1))
+    half = math.exp(epsilon / 2)
+    yield SUE(epsilon=epsilon, size=m), unary_channel(m, half / (half + 1), 1 / (half + 1))
+    yield UnaryEncoding(size=m, p=0.7, q=0.2), unary_channel(m, 0.7, 0.2)
+    subset = SubsetSelection(epsilon=epsilon, size=m)
+    yield subset, subset_channel(m, subset.subset, epsilon)
+    blh = BLH(epsilon=epsilon, size=m)
+    yield blh, hashing_channel(m, 2, blh.truth, blh.lie)
+    near = GRR(epsilon=epsilon, size=m, delta=0.1)
+    yield near, np.full((m, m), near.lie) + near.gap * np.eye(m)
+    if m <= 4 and epsilon <= 1:
+        olh = OLH(epsilon=epsilon, size=m)
+        yield olh, hashing_channel(m, olh.buckets, olh.truth, olh.lie)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.4, 1.0, 3.0])
+@pytest.mark.parametrize("m", [1, 2, 3, 5])
+def test_equals_brute_force(m, epsilon):
+    rng = np.random.default_rng(m)
+    for mechanism, channel in mechanisms(m, epsilon):
+        assert channel.sum(axis=1) == pytest.approx(np.ones(m))
+        for _ in range(6):
+            instance = random_instance(rng, m)
+            risk = assess(mechanism, prior=instance.prior, threat=instance.threat)
+            rad, rero = brute_force(instance, channel)
+            assert risk.rad == pytest.approx(rad, abs=1e-10), (mechanism, instance)
+            assert risk.rero == pytest.approx(rero, abs=1e-10), (mechanism, instance)
+            summed = assess(Channel(channel), prior=instance.prior, threat=instance.threat)
+            assert risk.success_out == pytest.approx(summed.success_out, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_eight_values_and_any_partition(seed):
+    """The closed form alone: singletons, random knowledge, m = 8."""
+    rng = np.random.default_rng(seed)
+    m, epsilon = 8, float(rng.uniform(0.2, 3))
+    oue, subset = OUE(epsilon=epsilon, size=m), SubsetSelection(epsilon=epsilon, size=m)
+    channels = [
+        (oue, unary_channel(m, oue.p, oue.q)),
+        (subset, subset_channel(m, subset.subset, epsilon)),
+    ]
+    for mechanism, channel in channels:
+        instance = random_instance(rng, m, knows="part", kind="exact")
+        risk = assess(mechanism, prior=instance.prior, threat=instance.threat)
+        assert risk.method == "closed form for support mechanisms"
+        assert risk.rad == pytest.approx(brute_force(instance, channel)[0], abs=1e-10)
+
+
+def test_a_column_is_read(rng):
+    """Values shared between fibers, several classes a value, zero-probability values."""
+    weights = rng.random((3, 4)) * (rng.random((3, 4)) < 0.8)
+    weights[0, 0] = 1.0
+    prior = Prior.from_counts(
+        {(a, b): weights[a, b] for a in range(3) for b in range(4)}, columns=["a", "b"]
+    )
+    oue = OUE(epsilon=1.2, size=4)
+    channel = Channel(unary_channel(4, oue.p, oue.q))
+    for threat in (
+        Threat(knows=["a"], target=["b"]),
+        Threat(target=["a"]),
+        Threat(),
+        Threat(knows="everything"),
+        Threat(knows=["a"]),
+    ):
+        one = assess(oue, prior=prior, threat=threat, query="b")
+        two = assess(channel, prior=prior, threat=threat, query="b")
+        for name in ("rad", "rero", "success_out"):
+            assert getattr(one, name) == pytest.approx(getattr(two, name), abs=1e-11), threat
+
+
+def test_formulas_of_the_paper():
+    for m, epsilon in itertools.product((2, 11, 100), (0.5, 2.0, 6.0)):
+        e = math.exp(epsilon)
+        oue = assess(OUE(epsilon=epsilon, size=m), prior=Prior.uniform(m)).rad
+        assert oue == pytest.approx((e - 1) / (2 * m) * (1 - (e / (1 + e)) ** (m - 1)), rel=1e-12)
+        subset = SubsetSelection(epsilon=epsilon, size=m)
+        risk = assess(subset, prior=Prior.uniform(m)).rad
+        w = subset.subset
+        assert risk == pytest.approx((subset.p * m - w) / (m * w), rel=1e-12)
+        member = assess(
+            OUE(epsilon=epsilon, size=m), prior=Prior.uniform(m), threat=Threat(knows="everything")
+        )
+        assert member.rad == pytest.approx(0.5 * (e - 1) / (e + 1) * (1 - 1 / m), rel=1e-12)
+
+
+def test_oue_never_exceeds_its_limit():
+    m = 50
+    for epsilon in (1.0, 10.0, 50.0, 700.0):
+        risk = assess(OUE(epsilon=epsilon, size=m), prior=Prior.uniform(m)).rad
+        assert risk <= (m - 1) / (2 * m) + 1e-15
+
+
+def test_risk_can_fall_where_epsilon_grows():
+    """Subset selection, six values, two of them likely: a step of w."""
+    prior = Prior.from_counts({0: 1, 1: 1, 2: 0, 3: 0, 4: 0, 5: 0})
+    low = assess(SubsetSelection(epsilon=0.69, size=6), prior=prior)
+    high = assess(SubsetSelection(epsilon=0.70, size=6), prior=prior)
+    sizes = [SubsetSelection(epsilon=e, size=6).subset for e in (0.69, 0.70)]
+    assert sizes[0] >= sizes[1]
+    steps = [
+        assess(SubsetSelection(epsilon=e, size=6), prior=prior).rad for e in np.linspace(0, 3, 61)
+    ]
+    assert np.any(np.diff(steps) < -1e-3)
+    assert low.rad > 0 and high.rad > 0
+
+
+def test_subset_selection_with_a_million_values():
+    """Ratios one by one keep the digits that log-gamma would lose."""
+    m, epsilon = 10**6, 2.0
+    subset = SubsetSelection(epsilon=epsilon, size=m)
+    rng = np.random.default_rng(0)
+    prior = Prior.from_probabilities(rng.dirichlet(np.ones(m)))
+    risk = assess(subset, prior=prior).rad
+    pi = np.sort(prior.probabilities)[::-1]
+    w = subset.subset
+    # 60 terms in 40 digits are enough: the chance that none of the 60 likeliest is in is 1e-4
+    with mpmath.workdps(40):
+        lift = 1 - mpmath.exp(-epsilon)
+        hit, ahead, total = mpmath.mpf(subset.p), mpmath.mpf(0), mpmath.mpf(0)
+        for n in range(400):
+            following = hit * (m - w - n) / (m - 1 - n)
+            x = mpmath.mpf(float(pi[n]))
+            total += x * (ahead * hit + (1 - x - ahead) * following)
+            ahead, hit = ahead + x, following
+        exact = float(lift * total)
+    assert risk == pytest.approx(exact, rel=1e-9)
+
+
+def test_every_mechanism_stays_below_its_promise(rng):
+    for _ in range(40):
+        m = int(rng.integers(2, 7))
+        instance = random_instance(rng, m, kind="exact")
+        epsilon = float(rng.uniform(0, 4))
+        for mechanism, _channel in mechanisms(m, epsilon) if m <= 4 else []:
+            question = {"prior": instance.prior, "threat": instance.threat}
+            bound = assess(mechanism.guarantee, **question).rad
+            assert assess(mechanism, **question).rad <= bound + 1e-12
+
+
+def test_too_many_sets_to_enumerate():
+    with pytest.raises(dprad.DpradError, match="no exact solution"):
+        assess(
+            OUE(epsilon=1, size=100),
+            prior=Prior.uniform(100),
+            threat=Threat(loss="absolute", eta=1),
+        )
+    assert support.enumerated(OUE(epsilon=1, size=100)) is None
+
+
+def test_the_oracles_agree_with_one_another(rng):
+    """Hashing over all functions is a unary encoding over all supports."""
+    m, epsilon = 3, 0.8
+    blh = BLH(epsilon=epsilon, size=m)
+    prior = Prior.from_probabilities(rng.dirichlet(np.ones(m)))
+    instance = Instance(
+        prior.probabilities, np.zeros(m, dtype=int), np.eye(m, dtype=bool), prior, Threat()
+    )
+    full = brute_force(instance, hashing_channel(m, 2, blh.truth, blh.lie))
+    sets = brute_force(instance, unary_channel(m, blh.truth, 0.5))
+    assert full == pytest.approx(sets, abs=1e-12)
