@@ -116,17 +116,20 @@ def _promised(guarantee: Guarantee, prior: Prior, threat: Threat, game: Game) ->
 
 def _run(subject: Any, prior: Prior, threat: Threat, game: Game, query: Query | None) -> Risk:
     pi: FloatArray = np.zeros(0)
-    read: IntArray = np.zeros(0, dtype=np.intp)
+    read: Column = np.zeros(0, dtype=np.intp)
     if prior.probabilities is not None and hasattr(subject, "size"):
         pi = prior.probabilities
         read = _read(prior, threat, query, subject.size, type(subject).__name__)
+    elif prior.probabilities is not None and hasattr(subject, "reads"):
+        pi = prior.probabilities
+        read = subject.reads(_values(prior, threat, query))
     solution = solve(subject, game, read, pi)
     # rounding can leave a risk of -1e-17 or a success of 1 + 1e-16
     rad = min(max(solution.rad, 0.0), game.unlike)
     out = min(max(solution.success_out, 0.0), 1.0)
     return Risk(
         rad=rad,
-        interval=(rad, rad),
+        interval=(max(0.0, rad - solution.error), rad),
         kind="exact",
         method=solution.method,
         success_in=min(1.0, out + rad),
@@ -171,6 +174,25 @@ def columns_read(prior: Prior, threat: Threat, query: Query | None = None) -> tu
             f"query must be a column, a list of columns or a callable, but is {query!r}."
         )
     return tuple(column(c, prior.columns, name="query") for c in names)
+
+
+def _values(prior: Prior, threat: Threat, query: Query | None) -> list[Any]:
+    """The value that the mechanism reads of each record."""
+    if callable(query):
+        values = list(query(prior.support))  # type: ignore[arg-type]
+        if len(values) != prior.size:
+            raise DpradError(
+                f"query must return one value a record, but returned {len(values)} for "
+                f"{prior.size} records."
+            )
+        return values
+    names = columns_read(prior, threat, query)
+    if len(names) != 1:
+        raise DpradError(
+            f"a numeric mechanism reads one column, but here {', '.join(names)}. Say which with "
+            "query=."
+        )
+    return list(prior.column(names[0]).tolist())
 
 
 def _read(prior: Prior, threat: Threat, query: Query | None, size: int, name: str) -> IntArray:

@@ -12,11 +12,15 @@ from dprad.arrays import FloatArray, IntArray
 from dprad.errors import DpradError
 from dprad.exact import grr, support
 from dprad.exact.channel import Joint, sum_over_outputs
+from dprad.exact.envelope import solve_laplace
+from dprad.exact.line import solve_gaussian
 from dprad.exact.solution import Solution
 from dprad.games import Game
 from dprad.mechanisms.channel import Channel
+from dprad.mechanisms.gaussian import Gaussian
 from dprad.mechanisms.grr import GRR
 from dprad.mechanisms.hashing import BLH, OLH
+from dprad.mechanisms.laplace import Geometric, Laplace
 from dprad.mechanisms.subset import SubsetSelection
 from dprad.mechanisms.unary import OUE, SUE, UnaryEncoding
 
@@ -95,6 +99,44 @@ def _support(mechanism: Any, game: Game, codes: IntArray, pi: FloatArray) -> Sol
     return replace(
         _channel(Channel(matrix), game, codes, pi), method="exact sum over all support sets"
     )
+
+
+@solve.register
+def _laplace(mechanism: Laplace, game: Game, values: FloatArray, pi: FloatArray) -> Solution:
+    return solve_laplace(mechanism.rate, game, values, pi)
+
+
+@solve.register
+def _gaussian(mechanism: Gaussian, game: Game, values: FloatArray, pi: FloatArray) -> Solution:
+    return solve_gaussian(mechanism.sigma, mechanism.clamp, game, values, pi)
+
+
+@solve.register
+def _geometric(mechanism: Geometric, game: Game, values: FloatArray, pi: FloatArray) -> Solution:
+    """A channel: every whole number between the outermost values, and one output beyond each."""
+    first = int(values[pi > 0].min())
+    span = int(values[pi > 0].max()) - first
+    codes = np.where(pi > 0, values - first, 0).astype(np.intp)
+    rate, ratio = mechanism.rate, mechanism.ratio
+    if span == 0 or rate == 0:
+        return _channel(Channel(np.ones((span + 1, 1))), game, codes, pi)
+    shares = _shares(game, codes, pi, span + 1)[0]
+
+    def likelihood(columns: slice) -> FloatArray:
+        t = np.arange(columns.start, columns.stop)
+        p = np.exp(-rate * np.abs(np.arange(span + 1)[:, None] - t)) / (1.0 + ratio)
+        # the outermost columns stand for all that lies beyond as well
+        p[:, (t > 0) & (t < span)] *= -np.expm1(-rate)
+        return np.asarray(p)
+
+    def block(rows: slice | IntArray, columns: slice) -> FloatArray:
+        return np.asarray(shares[rows] @ likelihood(columns))
+
+    read = np.bincount(codes, weights=pi, minlength=span + 1)
+    step = max(1, 2**22 // (span + 1))
+    parts = [slice(a, min(a + step, span + 1)) for a in range(0, span + 1, step)]
+    pbar = np.concatenate([read @ likelihood(part) for part in parts])
+    return sum_over_outputs(Joint(pbar, block), game, "exact sum over whole numbers")
 
 
 def _shares(game: Game, codes: IntArray, pi: FloatArray, size: int) -> tuple[Any, IntArray | None]:

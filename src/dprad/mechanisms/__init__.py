@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dprad.mechanisms.base import Mechanism
 from dprad.mechanisms.channel import Channel
+from dprad.mechanisms.gaussian import Gaussian
 from dprad.mechanisms.grr import GRR
 from dprad.mechanisms.hashing import BLH, OLH
+from dprad.mechanisms.laplace import Geometric, Laplace
 from dprad.mechanisms.subset import SubsetSelection
 from dprad.mechanisms.unary import OUE, SUE, UnaryEncoding
 
@@ -16,6 +18,9 @@ __all__ = [
     "OUE",
     "SUE",
     "Channel",
+    "Gaussian",
+    "Geometric",
+    "Laplace",
     "Mechanism",
     "SubsetSelection",
     "UnaryEncoding",

@@ -1,0 +1,163 @@
+"""Laplace noise, exactly: any prior, knowledge and tolerance, no quadrature.
+
+Between two neighbouring values v < w every record's density is a multiple of e^{t/b} or e^{-t/b},
+so the gain of a success set is ``h (A/y + B y)`` with ``y = e^{-(t-v)/b} / h`` and
+``h = e^{-(w-v)/(2b)}``: after a common factor a line A + B u in u = y^2. The best guess is the
+upper envelope of these lines and of the zero line of passing, and each piece integrates in closed
+form to ``h (A (1/y1 - 1/y2) + B (y2 - y1)) / 2``. Beyond the outermost values all outputs say
+the same.
+
+All gaps of a block and all fibers are walked at once, from one corner of the envelope to the next.
+O(m R p) for m values, R sets and p pieces an envelope (few); memory a few blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from dprad.arrays import BoolArray, FloatArray, IntArray
+from dprad.exact.channel import Joint, sum_over_outputs
+from dprad.exact.solution import Solution
+from dprad.games import Game
+from dprad.success import starts
+
+# Entries of a block of gaps.
+BLOCK_ENTRIES = 2**18
+# e^-x is as good as zero beyond; keeps 1/h^2 finite.
+MAX_EXPONENT = 600.0
+# Lines that meet within this share of u meet in one point.
+SAME = 1e-13
+
+_METHOD = "exact, by upper envelopes"
+
+
+def solve_laplace(rate: float, game: Game, values: FloatArray, pi: FloatArray) -> Solution:
+    """Records z with probability pi[z] read as values[z], noise of scale 1/rate."""
+    from scipy import sparse
+
+    sets, kept = game.sets, np.flatnonzero(pi > 0)
+    assert sets is not None and game.class_of is not None and game.probabilities is not None
+    points, place = np.unique(values[kept], return_inverse=True)
+    points = points * rate
+    # probability of each class (rows) at each value (columns)
+    weight = sparse.csc_array(
+        (pi[kept], (game.class_of[kept], place)), shape=(len(game.probabilities), len(points))
+    )
+    # beyond the ends: one output each, the weight of the records as seen from there
+    ends = np.stack([np.exp(points[0] - points), np.exp(points - points[-1])], axis=1) / 2
+    outer = np.asarray(weight @ ends)
+    tails = sum_over_outputs(Joint(outer.sum(axis=0), lambda r, c: outer[r, c]), game, _METHOD)
+    rad, luck, hits = tails.rad, tails.success_out, tails.rero
+    if len(sets.mass):
+        begin = starts(sets.fiber)
+        block = max(1, BLOCK_ENTRIES // max(len(game.probabilities), len(sets.mass)))
+        for left, right, width in _gaps(weight, np.diff(points), block):
+            h = np.exp(-np.minimum(width, MAX_EXPONENT) / 2)
+            up, down = sets.sums(right), sets.sums(left)  # coefficients of 1/y and of y
+            hits += _envelope(up, down, h, begin, None)[0]
+            all_up, all_down = right.sum(axis=0), left.sum(axis=0)
+            gain = up - sets.mass[:, None] * all_up, down - sets.mass[:, None] * all_down
+            luck_of = sets.mass, all_up, all_down, game.membership
+            more_rad, more_luck = _envelope(*gain, h, begin, luck_of)
+            rad, luck = rad + more_rad, luck + more_luck
+    return Solution(rad=rad, success_out=luck, rero=hits, method=_METHOD)
+
+
+def _envelope(
+    a: FloatArray,
+    b: FloatArray,
+    h: FloatArray,
+    begin: IntArray,
+    passing: tuple[FloatArray, FloatArray, FloatArray, bool] | None,
+) -> tuple[float, float]:
+    """The integral under the envelope of the lines a + b u, summed over fibers and gaps (columns).
+
+    With `passing` (masses, the two coefficients of pbar, whether a tie is a pass) the zero line is
+    one of them, and the prior mass of what is named, integrated against pbar, comes second.
+    """
+    run = np.repeat(np.arange(len(begin)), np.diff(np.r_[begin, len(a)]))
+    mass = np.zeros(len(a)) if passing is None else passing[0]
+    u, end = h * h, 1.0 / (h * h)
+    start = a + b * u
+    best = np.maximum.reduceat(start, begin, axis=0)
+    near = SAME * np.maximum.reduceat(np.abs(a) + np.abs(b) * u, begin, axis=0)
+    slope, line, named = _steepest(a, b, mass, start >= (best - near)[run], begin, run)
+    if passing is not None:
+        # the zero line: if it is higher, or as high and rising above, or (by rule) not beaten
+        idle = (best < -near) | ((best <= near) & ((slope < 0) | (passing[3] & (slope == 0))))
+        slope, line, named = (np.where(idle, 0.0, x) for x in (slope, line, named))
+    at = np.broadcast_to(u, slope.shape)
+    total = luck = 0.0
+    while True:
+        rise = b - slope[run]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            cross = np.where(rise > 0, (line[run] - a) / rise, np.inf)
+            zero = np.where(slope < 0, -line / slope, np.inf) if passing is not None else np.inf
+        following = np.maximum(np.minimum(np.minimum.reduceat(cross, begin, axis=0), zero), at)
+        stop = np.minimum(following, end)
+        y1, y2 = np.sqrt(at), np.sqrt(stop)
+        # 1/y1 - 1/y2 and y2 - y1 without cancellation
+        step = (stop - at) / (y1 + y2)
+        inverse = step / (y1 * y2)
+        total += float(np.sum(h * (line * inverse + slope * step))) / 2
+        if passing is not None:
+            luck += float(np.sum(named * h * (passing[1] * inverse + passing[2] * step))) / 2
+        if np.all(following >= end):
+            return total, luck
+        here = cross <= (following * (1 + SAME))[run]
+        steep, new_line, new_named = _steepest(a, b, mass, here, begin, run)
+        if passing is not None:
+            rest = (zero <= following * (1 + SAME)) & (steep < 0)
+            steep, new_line, new_named = (
+                np.where(rest, 0.0, x) for x in (steep, new_line, new_named)
+            )
+        done = following >= end
+        slope, line, named = (
+            np.where(done, old, new)
+            for old, new in ((slope, steep), (line, new_line), (named, new_named))
+        )
+        at = np.where(done, end, following)
+
+
+def _steepest(
+    a: FloatArray, b: FloatArray, mass: FloatArray, among: BoolArray, begin: IntArray, run: IntArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Of the lines marked, by fiber and gap: the steepest, of these the highest, the likeliest."""
+    slope = np.maximum.reduceat(np.where(among, b, -np.inf), begin, axis=0)
+    among = among & (b == slope[run])
+    line = np.maximum.reduceat(np.where(among, a, -np.inf), begin, axis=0)
+    among = among & (a == line[run])
+    named = np.maximum.reduceat(np.where(among, mass[:, None], 0.0), begin, axis=0)
+    return slope, line, named
+
+
+def _gaps(weight: Any, gaps: FloatArray, many: int) -> Iterator[tuple[FloatArray, ...]]:
+    """Blocks of gaps: weights of classes seen from the left ends, the right ends, and widths."""
+    classes, decay = weight.shape[0], np.exp(-gaps)
+
+    def column(j: int) -> FloatArray:
+        result = np.zeros(classes)
+        begin, end = weight.indptr[j], weight.indptr[j + 1]
+        np.add.at(result, weight.indices[begin:end], weight.data[begin:end])
+        return result
+
+    # what is seen from the right end of the last gap of each block, right to left
+    seen, kept = np.zeros(classes), {}
+    for j in range(len(gaps) - 1, -1, -1):
+        seen = column(j + 1) + (seen * decay[j + 1] if j + 1 < len(gaps) else 0.0)
+        if (j + 1) % many == 0 or j + 1 == len(gaps):
+            kept[j] = seen
+    seen = np.zeros(classes)
+    for a in range(0, len(gaps), many):
+        b = min(a + many, len(gaps))
+        left, right = np.empty((classes, b - a)), np.empty((classes, b - a))
+        for j in range(a, b):
+            seen = column(j) + (seen * decay[j - 1] if j > 0 else 0.0)
+            left[:, j - a] = seen
+        right[:, -1] = kept[b - 1]
+        for j in range(b - 2, a - 1, -1):
+            right[:, j - a] = column(j + 1) + right[:, j - a + 1] * decay[j + 1]
+        yield left, right, gaps[a:b]

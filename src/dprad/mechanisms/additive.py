@@ -1,0 +1,69 @@
+"""What additive noise mechanisms share: the numbers they read, and their clamp."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dprad.arrays import FloatArray
+from dprad.errors import DpradError, number
+
+
+class Additive:
+    """Noise on a number that moves by at most `sensitivity`, clamped to an interval or not."""
+
+    __slots__ = ()
+    sensitivity: float
+    clamp: tuple[float, float] | None
+    whole: ClassVar[bool] = False  # whether it adds whole numbers to whole numbers
+
+    def _check(self) -> None:
+        object.__setattr__(self, "sensitivity", number(self.sensitivity, "sensitivity", low=0))
+        if self.sensitivity == 0:
+            raise DpradError("sensitivity must be positive, but is 0.")
+        if self.clamp is None:
+            return
+        try:
+            low, high = self.clamp
+        except (TypeError, ValueError):
+            raise DpradError(f"clamp must be a pair (low, high), but is {self.clamp!r}.") from None
+        low, high = number(low, "clamp low"), number(high, "clamp high")
+        if not low < high:
+            raise DpradError(f"clamp must be a pair low < high, but is {self.clamp!r}.")
+        if self.whole and not (low == int(low) and high == int(high)):
+            raise DpradError(f"clamp must be whole numbers here, but is {self.clamp!r}.")
+        object.__setattr__(self, "clamp", (low, high))
+
+    def reads(self, values: Any) -> FloatArray:
+        """The numbers it is run on, or a `DpradError` that names what a record reads."""
+        name = type(self).__name__
+        bad = [v for v in values if isinstance(v, str | bool) or v is None]
+        if bad:
+            raise DpradError(f"{name} reads numbers, but a record reads {bad[0]!r}.")
+        try:
+            numbers = np.asarray([float(v) for v in values])
+        except (TypeError, ValueError):
+            raise DpradError(f"{name} reads numbers, but some record reads none.") from None
+        if not np.all(np.isfinite(numbers)):
+            raise DpradError(f"{name} reads finite numbers, but a record reads infinity.")
+        broken = numbers[numbers != np.rint(numbers)]
+        if self.whole and len(broken):
+            raise DpradError(f"{name} reads whole numbers, but a record reads {broken[0]:g}.")
+        if self.clamp is not None:
+            outside = numbers[(numbers < self.clamp[0]) | (numbers > self.clamp[1])]
+            if len(outside):
+                raise DpradError(
+                    f"{name} is clamped to [{self.clamp[0]:g}, {self.clamp[1]:g}], but a record "
+                    f"reads {outside[0]:g}."
+                )
+        spread = float(numbers.max() - numbers.min())
+        if spread > self.sensitivity * (1 + 1e-12):
+            raise DpradError(
+                f"{name} has sensitivity {self.sensitivity:g}, but records differ by {spread:g}. "
+                "The sensitivity must cover the whole range of values."
+            )
+        return numbers
+
+    def _clip(self, outputs: Any) -> FloatArray:
+        return np.asarray(outputs if self.clamp is None else np.clip(outputs, *self.clamp))

@@ -1,0 +1,245 @@
+"""Laplace and geometric noise: envelopes against quadrature, 50 digits, and published numbers."""
+
+from __future__ import annotations
+
+import itertools
+
+import mpmath
+import numpy as np
+import pytest
+from scipy.integrate import quad
+
+from dprad import DpradError, Prior, Threat, assess
+from dprad.exact import envelope
+from dprad.mechanisms import Geometric, Laplace
+from oracles import brute_force, random_instance
+
+
+def density(t, v, rate):
+    return rate / 2 * np.exp(-rate * np.abs(t - v))
+
+
+def by_quadrature(instance, values, rate):
+    """RAD and ReRo as integrals of maxima over fibers and guesses, panels split at the values."""
+    pi, m = instance.pi, len(values)
+    subsets = [
+        ((instance.fiber == x) & instance.success[:, g], x)
+        for x in np.unique(instance.fiber)
+        for g in range(m)
+    ]
+
+    def at(t):
+        p = density(t, values, rate)
+        pbar = pi @ p
+        gain, hit = {}, {}
+        for inside, x in subsets:
+            gain[x] = max(gain.get(x, 0.0), float((pi * (p - pbar))[inside].sum()))
+            hit[x] = max(hit.get(x, 0.0), float((pi * p)[inside].sum()))
+        return sum(gain.values()), sum(hit.values())
+
+    ends = [values.min() - 40 / rate, *np.sort(values), values.max() + 40 / rate]
+    totals = np.zeros(2)
+    for a, b in itertools.pairwise(ends):
+        for k in range(2):
+            totals[k] += quad(lambda t, k=k: at(t)[k], a, b, limit=200, epsabs=1e-11)[0]
+    return totals
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_equals_quadrature(seed):
+    """Random priors, partitions and relations; records in the order of their values."""
+    rng = np.random.default_rng(seed)
+    m = int(rng.integers(2, 6))
+    instance = random_instance(rng, m)
+    values = np.sort(rng.choice(12, size=m, replace=False)).astype(float)
+    rate = float(rng.choice([0.05, 0.4, 2.0]))
+    mechanism = Laplace(epsilon=rate * 12, sensitivity=12)
+    table = dict(enumerate(values))
+    risk = assess(
+        mechanism,
+        prior=instance.prior,
+        threat=instance.threat,
+        query=lambda s: [table[int(i)] for i in s],
+    )
+    rad, rero = by_quadrature(instance, values, rate)
+    assert risk.rad == pytest.approx(rad, abs=2e-8)
+    assert risk.rero == pytest.approx(rero, abs=2e-8)
+    assert 0 <= risk.success_out <= risk.success_in <= 1
+
+
+def adult_like():
+    """A bumpy prior on 0..100 with zeros and one heavy value."""
+    rng = np.random.default_rng(3)
+    weight = rng.integers(0, 50, size=101).astype(float)
+    weight[[0, 69, 71, 100]] = 0.0
+    weight[40] = 2000.0
+    return Prior.from_counts(dict(enumerate(weight.tolist())))
+
+
+@pytest.mark.parametrize("eta", [0, 40])
+def test_fifty_digits_at_101_values(eta):
+    """A walk along every envelope with 50 digits, by sorting all crossings."""
+    prior, epsilon = adult_like(), 4.6
+    risk = assess(
+        Laplace(epsilon=epsilon, sensitivity=100),
+        prior=prior,
+        threat=Threat(loss="absolute", eta=eta),
+    )
+    with mpmath.workdps(50):
+        exact = _walk_exactly([mpmath.mpf(float(p)) for p in prior.probabilities], epsilon, eta)
+    assert risk.rad == pytest.approx(float(exact), abs=1e-12)
+
+
+def _walk_exactly(pi, epsilon, eta):
+    """Each gap: the envelope of all windows by pairwise crossings from the left, in mpmath."""
+    mp, m = mpmath.mp, len(pi)
+    total_mass = sum(pi)
+    pi = [p / total_mass for p in pi]
+    rate = mp.mpf(epsilon) / 100
+    windows = [(max(0, g - eta), min(m, g + eta + 1)) for g in range(m)]
+    mass = [sum(pi[a:b]) for a, b in windows]
+    total = mp.mpf(0)
+    step = mp.exp(-rate)
+    # left[j]: sum of pi e^-(distance) over records up to j, by prefix sums per window
+    for j in range(m - 1):
+        seen_left = [pi[z] * step ** (j - z) if z <= j else mp.mpf(0) for z in range(m)]
+        seen_right = [pi[z] * step ** (z - j - 1) if z > j else mp.mpf(0) for z in range(m)]
+        pre_l, pre_r = [mp.mpf(0)], [mp.mpf(0)]
+        for x, y in zip(seen_left, seen_right, strict=True):
+            pre_l.append(pre_l[-1] + x)
+            pre_r.append(pre_r[-1] + y)
+        lines = [(mp.mpf(0), mp.mpf(0))]
+        for (a, b), w in zip(windows, mass, strict=True):
+            lines.append((pre_r[b] - pre_r[a] - w * pre_r[-1], pre_l[b] - pre_l[a] - w * pre_l[-1]))
+        h = mp.exp(-rate / 2)
+        u, end = h * h, 1 / (h * h)
+        current = max(lines, key=lambda s: (s[0] + s[1] * u, s[1]))
+        while True:
+            ahead = [
+                ((current[0] - s[0]) / (s[1] - current[1]), s) for s in lines if s[1] > current[1]
+            ]
+            ahead = [(c, s) for c, s in ahead if c >= u]
+            stop, following = min(ahead, key=lambda x: (x[0], -x[1][1]), default=(end, None))
+            stop = min(stop, end)
+            y1, y2 = mp.sqrt(u), mp.sqrt(stop)
+            total += h * (current[0] * (1 / y1 - 1 / y2) + current[1] * (y2 - y1)) / 2
+            if stop >= end or following is None:
+                break
+            u, current = stop, following
+    for side in (range(m), range(m - 1, -1, -1)):
+        seen = {z: pi[z] * step**k for k, z in enumerate(side)}
+        every = sum(seen.values())
+        best = max(
+            sum(seen[z] for z in range(a, b)) - w * every
+            for (a, b), w in zip(windows, mass, strict=True)
+        )
+        total += max(best, 0) / 2
+    return total
+
+
+REFERENCE = {
+    0: [0.00494, 0.01376, 0.02251, 0.03118, 0.03977, 0.04829],
+    40: [0.11028, 0.24920, 0.33774, 0.39523, 0.43382, 0.46071],
+    100: [0.0] * 6,
+}
+
+
+@pytest.mark.parametrize("eta", [0, 40, 100])
+def test_published_numbers_on_0_to_100(eta):
+    for epsilon, expected in zip((1, 2.8, 4.6, 6.4, 8.2, 10), REFERENCE[eta], strict=True):
+        mechanism = Laplace(epsilon=epsilon, sensitivity=100, clamp=(0, 100))
+        risk = assess(mechanism, prior=Prior.uniform(101), threat=Threat(loss="absolute", eta=eta))
+        assert round(risk.rad, 5) == expected
+
+
+def test_formula_of_the_paper():
+    for m, epsilon in ((2, 1.0), (11, 5.0), (100, 0.01), (11, 700.0), (3, 50.0)):
+        risk = assess(Laplace(epsilon=epsilon, sensitivity=m - 1), prior=Prior.uniform(m)).rad
+        expected = (m - 1) / m * -np.expm1(-epsilon / (2 * (m - 1)))
+        assert risk == pytest.approx(expected, rel=1e-11)
+    two = Prior.from_counts({0: 1, 100: 1}, domain=range(101))
+    assert round(assess(Laplace(epsilon=1, sensitivity=100), prior=two).rad, 3) == 0.197
+
+
+def test_blocks_do_not_change_the_result(monkeypatch):
+    prior, threat = adult_like(), Threat(loss="absolute", eta=7)
+    whole = assess(Laplace(epsilon=3, sensitivity=100), prior=prior, threat=threat)
+    monkeypatch.setattr(envelope, "BLOCK_ENTRIES", 500)
+    blocked = assess(Laplace(epsilon=3, sensitivity=100), prior=prior, threat=threat)
+    for name in ("rad", "rero", "success_out"):
+        assert getattr(blocked, name) == pytest.approx(getattr(whole, name), abs=1e-13)
+
+
+def test_no_noise_and_all_noise():
+    uniform = Prior.uniform(5)
+    assert assess(Laplace(epsilon=0, sensitivity=4), prior=uniform).rad == 0.0
+    assert assess(Geometric(epsilon=0, sensitivity=4), prior=uniform).rad == 0.0
+    for mechanism in (Laplace, Geometric):
+        risk = assess(mechanism(epsilon=4 * 700, sensitivity=4), prior=uniform)
+        assert risk.rad == pytest.approx(0.8, abs=1e-12)
+        assert risk.success_in == pytest.approx(1.0, abs=1e-12)
+        member = assess(
+            mechanism(epsilon=2, sensitivity=4), prior=uniform, threat=Threat(knows="everything")
+        )
+        assert member.rad > assess(mechanism(epsilon=2, sensitivity=4), prior=uniform).rad
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_geometric_equals_enumeration(seed):
+    """Every whole output far into the tails, by plain loops."""
+    rng = np.random.default_rng(seed)
+    m = int(rng.integers(1, 7))
+    instance = random_instance(rng, m)
+    values = np.sort(rng.choice(10, size=m, replace=False))
+    mechanism = Geometric(epsilon=5.0, sensitivity=10)
+    outputs = np.arange(-120, 130)
+    channel = np.exp(mechanism.log_likelihood(outputs[None, :], values[:, None]))
+    rad, rero = brute_force(instance, channel)
+    risk = assess(
+        mechanism,
+        prior=instance.prior,
+        threat=instance.threat,
+        query=lambda s: values[np.asarray(s)].tolist(),
+    )
+    assert risk.rad == pytest.approx(rad, abs=1e-10)
+    assert risk.rero == pytest.approx(rero, abs=1e-10)
+
+
+def test_laplace_stays_below_its_promise():
+    for eta in (0, 1, 3):
+        prior, threat = Prior.uniform(8), Threat(loss="absolute", eta=eta)
+        mechanism = Laplace(epsilon=2.0, sensitivity=7)
+        bound = assess(mechanism.guarantee, prior=prior, threat=threat).rad
+        assert assess(mechanism, prior=prior, threat=threat).rad <= bound
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: assess(Laplace(epsilon=1), prior=Prior.uniform(3)), "records differ by 2"),
+        (
+            lambda: assess(Laplace(epsilon=1, sensitivity=5, clamp=(0, 1)), prior=Prior.uniform(3)),
+            "clamped to .0, 1., but a record reads 2",
+        ),
+        (
+            lambda: assess(Laplace(epsilon=1), prior=Prior.from_counts({"a": 1, "b": 1})),
+            "reads numbers, but a record reads 'a'",
+        ),
+        (
+            lambda: assess(Geometric(epsilon=1), prior=Prior.from_counts({0.5: 1, 1: 1})),
+            "whole numbers",
+        ),
+        (
+            lambda: assess(Laplace(epsilon=1), prior=Prior.from_counts({(0, 1): 1})),
+            "reads one column",
+        ),
+        (lambda: Laplace(epsilon=-1), "epsilon must be"),
+        (lambda: Laplace(epsilon=1, sensitivity=0), "sensitivity must be positive"),
+        (lambda: Laplace(epsilon=1, clamp=(1, 0)), "low < high"),
+        (lambda: Laplace(epsilon=1, clamp=5), "pair"),
+        (lambda: Geometric(epsilon=1, clamp=(0.5, 2)), "whole numbers"),
+    ],
+)
+def test_bad_input(call, words):
+    with pytest.raises(DpradError, match=words):
+        call()
