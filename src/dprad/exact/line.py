@@ -3,9 +3,10 @@
 Cut the line into panels and let the attack name one set a panel and fiber: its RAD is a finite sum
 of differences of the distribution function, exact, and a lower bound on RAD*. In a panel of width w
 the gain of a set S stays within ``L_S w/2`` of its average, L_S a bound on its slope there; so what
-another set T could add to the choice S is at most ``w ((L_S + L_T) w/2 - (average_S - average_T))_+``.
-Their sum is the error bound. Panels that owe any are halved until the bound is met: only those in
-which the best guess changes survive, so the work grows with the number of changes and of digits.
+another set T could add to the choice S is at most
+``w ((L_S + L_T) w/2 - (average_S - average_T))_+``. Their sum is the error bound. Panels that owe any
+are halved until the bound is met: only those in which the best guess changes survive, so the work
+grows with the number of changes and of digits.
 
 O(C (m + R)) a round for C changes, m values and R sets; some thirty rounds.
 """
@@ -24,6 +25,8 @@ from dprad.success import starts
 # The error that is asked for, and how many rounds may be spent on it.
 TOLERANCE = 1e-10
 ROUNDS = 60
+# Two sets whose gains hardly differ are never told apart: then the error is what it is.
+MAX_PANELS = 2**16
 # Panels to begin with, for each standard deviation.
 PANELS = 8
 # Beyond so many standard deviations from every record there is nothing (1e-19 of probability).
@@ -84,7 +87,7 @@ def solve_gaussian(
                     value[k : k + step], lucky[k : k + step], owed[k : k + step] = part
                 # panels that owe their share or less are done
                 share = TOLERANCE / (4 * max(1, panels.shape[1]))
-                done = (owed <= share) | (rounds == ROUNDS)
+                done = (owed <= share) | (rounds == ROUNDS) | (panels.shape[1] > MAX_PANELS)
                 if passing:
                     rad += float(value[done].sum())
                     luck += float(lucky[done].sum())
@@ -124,8 +127,10 @@ def _panel(
     pbar = w.sum(axis=0)
     total, steep = sets.sums(w), sets.sums(slope)
     if passing:
-        total = total - sets.mass[:, None] * pbar
-        steep = steep + sets.mass[:, None] * slope.sum(axis=0)
+        # a set of all classes gains nothing, exactly; rounding must not make it compete
+        partial = (sets.sizes < len(pi))[:, None]
+        total = np.where(partial, total - sets.mass[:, None] * pbar, 0.0)
+        steep = np.where(partial, steep + sets.mass[:, None] * slope.sum(axis=0), 0.0)
     run = np.repeat(np.arange(len(begin)), np.diff(np.r_[begin, len(total)]))
     best = np.maximum.reduceat(total, begin, axis=0)
     chosen = total >= best[run]
