@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 import dprad
-from dprad.exact import solve
+from dprad.exact import Sampling, solve
 from dprad.games import play
 from dprad.mechanisms import Channel
 
@@ -75,7 +75,7 @@ def main():
     codes = np.arange(M)
 
     def ours():
-        return solve(channel, game, codes, pi).rad
+        return solve(channel, game, codes, pi, Sampling()).rad
 
     memory = peak_extra(ours)
     ours_s, value = best(ours)

@@ -9,8 +9,8 @@ import numpy as np
 
 from dprad import bounds
 from dprad.arrays import Column, FloatArray, IntArray
-from dprad.errors import DpradError, column
-from dprad.exact import solve
+from dprad.errors import DpradError, column, number, whole
+from dprad.exact import Sampling, solve
 from dprad.games import Game, play
 from dprad.guarantees import ADD_REMOVE, Guarantee
 from dprad.priors import Prior
@@ -35,6 +35,9 @@ def assess(
     prior: Prior,
     threat: Threat | None = None,
     query: Query | None = None,
+    trials: int = 20_000,
+    confidence: float = 0.95,
+    rng: int = 0,
 ) -> Risk:
     """The extra risk of taking part in a release.
 
@@ -50,6 +53,15 @@ def assess(
     query
         What the mechanism reads of a record: a column, several, or a callable on the support.
         Default: the only column, or the target if that is one column, or the whole record.
+    trials, confidence, rng
+        Draws, confidence of the interval and seed, where the risk can only be estimated
+        (compositions, and tolerances with large unary encodings). The same seed gives the same
+        result.
+
+    Returns
+    -------
+    Risk
+        ``risk.kind`` says whether the number is exact, an upper bound or an estimate.
 
     Examples
     --------
@@ -79,7 +91,12 @@ def assess(
             f"{prior.kind}. For an answer without one, assess its promise: "
             "assess(mechanism.guarantee, ...)."
         )
-    return _run(subject, prior, threat, game, query)
+    sampling = Sampling(
+        trials=whole(trials, "trials", low=2),
+        confidence=number(confidence, "confidence", low=0, high=1),
+        seed=whole(rng, "rng", low=0, hint="It is a seed."),
+    )
+    return _run(subject, prior, threat, game, query, sampling)
 
 
 def _promised(guarantee: Guarantee, prior: Prior, threat: Threat, game: Game) -> Risk:
@@ -114,7 +131,14 @@ def _promised(guarantee: Guarantee, prior: Prior, threat: Threat, game: Game) ->
     )
 
 
-def _run(subject: Any, prior: Prior, threat: Threat, game: Game, query: Query | None) -> Risk:
+def _run(
+    subject: Any,
+    prior: Prior,
+    threat: Threat,
+    game: Game,
+    query: Query | None,
+    sampling: Sampling,
+) -> Risk:
     pi: FloatArray = np.zeros(0)
     read: Column = np.zeros(0, dtype=np.intp)
     if prior.probabilities is not None and hasattr(subject, "size"):
@@ -123,14 +147,14 @@ def _run(subject: Any, prior: Prior, threat: Threat, game: Game, query: Query | 
     elif prior.probabilities is not None and hasattr(subject, "reads"):
         pi = prior.probabilities
         read = subject.reads(_values(prior, threat, query))
-    solution = solve(subject, game, read, pi)
+    solution = solve(subject, game, read, pi, sampling)
     # rounding can leave a risk of -1e-17 or a success of 1 + 1e-16
     rad = min(max(solution.rad, 0.0), game.unlike)
     out = min(max(solution.success_out, 0.0), 1.0)
     return Risk(
         rad=rad,
-        interval=(max(0.0, rad - solution.error), rad),
-        kind="exact",
+        interval=_within(solution.interval or (rad, rad), game.unlike),
+        kind=solution.kind,
         method=solution.method,
         success_in=min(1.0, out + rad),
         success_out=out,
@@ -144,6 +168,10 @@ def _run(subject: Any, prior: Prior, threat: Threat, game: Game, query: Query | 
         prior=repr(prior),
         assumptions=(_IMPLEMENTED, _INFORMED, _population(prior), _INDEPENDENT),
     )
+
+
+def _within(interval: tuple[float, float], most: float) -> tuple[float, float]:
+    return min(max(interval[0], 0.0), most), min(max(interval[1], 0.0), most)
 
 
 def _population(prior: Prior) -> str:

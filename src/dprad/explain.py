@@ -28,10 +28,12 @@ def risk(result: Risk) -> str:
         )
     n = scale(result.rad)
     verb = "says 'in the data'" if result.threat["knows"] == "everything" else "is right"
+    low, high = result.interval
+    told = "exact" if result.kind == "exact" else f"estimate, {low:.4f} to {high:.4f}"
     return (
         f"Not in the data: {who} {verb} in {count(result.success_out, n)} of {n:,} tries; in the "
         f"data: in {count(result.success_in, n)} of {n:,} "
-        f"(extra risk {result.rad:.4f}, {result.kind}; {result.method})."
+        f"(extra risk {result.rad:.4f}, {told}; {result.method})."
     )
 
 

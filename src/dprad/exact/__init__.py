@@ -14,9 +14,11 @@ from dprad.exact import grr, support
 from dprad.exact.channel import Joint, sum_over_outputs
 from dprad.exact.envelope import solve_laplace
 from dprad.exact.line import solve_gaussian
-from dprad.exact.solution import Solution
+from dprad.exact.posterior import estimate
+from dprad.exact.solution import Sampling, Solution
 from dprad.games import Game
 from dprad.mechanisms.channel import Channel
+from dprad.mechanisms.composed import Composed
 from dprad.mechanisms.gaussian import Gaussian
 from dprad.mechanisms.grr import GRR
 from dprad.mechanisms.hashing import BLH, OLH
@@ -24,12 +26,18 @@ from dprad.mechanisms.laplace import Geometric, Laplace
 from dprad.mechanisms.subset import SubsetSelection
 from dprad.mechanisms.unary import OUE, SUE, UnaryEncoding
 
-__all__ = ["Solution", "solve"]
+__all__ = ["Sampling", "Solution", "solve"]
 
 
 @singledispatch
-def solve(mechanism: Any, game: Game, codes: IntArray, pi: FloatArray) -> Solution:  # noqa: ARG001
-    """The best attack on `mechanism`: record z has probability pi[z] and is read as codes[z]."""
+def solve(
+    mechanism: Any,
+    game: Game,
+    read: Any,
+    pi: FloatArray,
+    sampling: Sampling,
+) -> Solution:
+    """The best attack on `mechanism`: record z has probability pi[z] and is read as read[z]."""
     raise DpradError(
         "assess takes a guarantee (such as dprad.PureDP) or a mechanism (such as "
         f"dprad.mechanisms.GRR), but got a {type(mechanism).__name__}."
@@ -37,7 +45,9 @@ def solve(mechanism: Any, game: Game, codes: IntArray, pi: FloatArray) -> Soluti
 
 
 @solve.register
-def _channel(mechanism: Channel, game: Game, codes: IntArray, pi: FloatArray) -> Solution:
+def _channel(
+    mechanism: Channel, game: Game, codes: IntArray, pi: FloatArray, sampling: Sampling
+) -> Solution:
     matrix = mechanism.matrix
     shares, code_of = _shares(game, codes, pi, mechanism.size)
     pbar = np.bincount(codes, weights=pi, minlength=mechanism.size) @ matrix
@@ -61,7 +71,9 @@ def _channel(mechanism: Channel, game: Game, codes: IntArray, pi: FloatArray) ->
 
 
 @solve.register
-def _grr(mechanism: GRR, game: Game, codes: IntArray, pi: FloatArray) -> Solution:
+def _grr(
+    mechanism: GRR, game: Game, codes: IntArray, pi: FloatArray, sampling: Sampling
+) -> Solution:
     closed = grr.closed_form(mechanism, game, codes, pi)
     if closed is None:
         closed = support.closed_form(mechanism, game, codes, pi)
@@ -84,42 +96,55 @@ def _grr(mechanism: GRR, game: Game, codes: IntArray, pi: FloatArray) -> Solutio
 @solve.register(SubsetSelection)
 @solve.register(OLH)
 @solve.register(BLH)
-def _support(mechanism: Any, game: Game, codes: IntArray, pi: FloatArray) -> Solution:
+def _support(
+    mechanism: Any, game: Game, codes: IntArray, pi: FloatArray, sampling: Sampling
+) -> Solution:
     closed = support.closed_form(mechanism, game, codes, pi)
     if closed is not None:
         return closed
     matrix = support.enumerated(mechanism)
     if matrix is None:
-        raise DpradError(
-            f"{type(mechanism).__name__} with {mechanism.size} values has no exact solution for "
-            "this threat: a guess covers several values, or a class reads several. Ask for an "
-            "exact guess of what the mechanism reads, or assess its promise: "
-            "assess(mechanism.guarantee, ...)."
-        )
+        return estimate(mechanism, game, codes, pi, sampling)
     return replace(
-        _channel(Channel(matrix), game, codes, pi), method="exact sum over all support sets"
+        _channel(Channel(matrix), game, codes, pi, sampling),
+        method="exact sum over all support sets",
     )
 
 
 @solve.register
-def _laplace(mechanism: Laplace, game: Game, values: FloatArray, pi: FloatArray) -> Solution:
+def _composed(
+    mechanism: Composed, game: Game, read: Any, pi: FloatArray, sampling: Sampling
+) -> Solution:
+    if len(mechanism.mechanisms) == 1:
+        return solve(mechanism.mechanisms[0], game, read, pi, sampling)
+    return estimate(mechanism, game, read, pi, sampling)
+
+
+@solve.register
+def _laplace(
+    mechanism: Laplace, game: Game, values: FloatArray, pi: FloatArray, sampling: Sampling
+) -> Solution:
     return solve_laplace(mechanism.rate, game, values, pi)
 
 
 @solve.register
-def _gaussian(mechanism: Gaussian, game: Game, values: FloatArray, pi: FloatArray) -> Solution:
+def _gaussian(
+    mechanism: Gaussian, game: Game, values: FloatArray, pi: FloatArray, sampling: Sampling
+) -> Solution:
     return solve_gaussian(mechanism.sigma, mechanism.clamp, game, values, pi)
 
 
 @solve.register
-def _geometric(mechanism: Geometric, game: Game, values: FloatArray, pi: FloatArray) -> Solution:
+def _geometric(
+    mechanism: Geometric, game: Game, values: FloatArray, pi: FloatArray, sampling: Sampling
+) -> Solution:
     """A channel: every whole number between the outermost values, and one output beyond each."""
     first = int(values[pi > 0].min())
     span = int(values[pi > 0].max()) - first
     codes = np.where(pi > 0, values - first, 0).astype(np.intp)
     rate, ratio = mechanism.rate, mechanism.ratio
     if span == 0 or rate == 0:
-        return _channel(Channel(np.ones((span + 1, 1))), game, codes, pi)
+        return _channel(Channel(np.ones((span + 1, 1))), game, codes, pi, sampling)
     shares = _shares(game, codes, pi, span + 1)[0]
 
     def likelihood(columns: slice) -> FloatArray:

@@ -44,7 +44,8 @@ def sum_over_outputs(joint: Joint, game: Game, method: str) -> Solution:
         totals = _by_rows(joint, sets)
     else:
         totals = _by_columns(joint, game)
-    return Solution(*totals, method=method)
+    rad, success_out, rero = totals
+    return Solution(rad=rad, success_out=success_out, rero=rero, method=method)
 
 
 def _by_rows(joint: Joint, sets: Singletons) -> tuple[float, float, float]:

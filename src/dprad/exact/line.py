@@ -4,9 +4,9 @@ Cut the line into panels and let the attack name one set a panel and fiber: its 
 of differences of the distribution function, exact, and a lower bound on RAD*. In a panel of width w
 the gain of a set S stays within ``L_S w/2`` of its average, L_S a bound on its slope there; so what
 another set T could add to the choice S is at most
-``w ((L_S + L_T) w/2 - (average_S - average_T))_+``. Their sum is the error bound. Panels that owe any
-are halved until the bound is met: only those in which the best guess changes survive, so the work
-grows with the number of changes and of digits.
+``w ((L_S + L_T) w/2 - (average_S - average_T))_+``. Their sum is the error bound. Panels that owe
+any are halved until the bound is met: only those in which the best guess changes survive, so the
+work grows with the number of changes and of digits.
 
 O(C (m + R)) a round for C changes, m values and R sets; some thirty rounds.
 """
@@ -42,7 +42,7 @@ def solve_gaussian(
     values: FloatArray,
     pi: FloatArray,
 ) -> Solution:
-    """Records z with probability pi[z] read as values[z]; `error` of the solution is proven."""
+    """Records z with probability pi[z] read as values[z]. The value is the upper end."""
     from scipy import sparse
 
     sets, kept = game.sets, np.flatnonzero(pi > 0)
@@ -106,7 +106,11 @@ def solve_gaussian(
             "that are closer than a millionth of sigma, or assess its promise."
         )
     return Solution(
-        rad=rad + error, success_out=luck, rero=rero + rero_error, method=_METHOD, error=error
+        rad=rad + error,
+        success_out=luck,
+        rero=rero + rero_error,
+        method=_METHOD,
+        interval=(rad, rad + error),
     )
 
 

@@ -5,15 +5,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Solution:
-    """What a solver finds: the RAD of the best attack, its luck on absent people, and ReRo.
+    """The RAD of the best attack, its luck on absent people, and ReRo.
 
-    The true RAD lies in [rad - error, rad].
+    `interval` holds the true RAD: always if the kind is "exact" (None: it is `rad`), with the
+    confidence asked for if it is "estimate".
     """
 
     rad: float
     success_out: float
     rero: float
     method: str
-    error: float = 0.0
+    kind: str = "exact"
+    interval: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampling:
+    """How a risk is estimated where it cannot be computed."""
+
+    trials: int = 20_000
+    confidence: float = 0.95
+    seed: int = 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dprad.mechanisms.base import Mechanism
 from dprad.mechanisms.channel import Channel
+from dprad.mechanisms.composed import Composed, Repeated
 from dprad.mechanisms.gaussian import Gaussian
 from dprad.mechanisms.grr import GRR
 from dprad.mechanisms.hashing import BLH, OLH
@@ -18,10 +19,12 @@ __all__ = [
     "OUE",
     "SUE",
     "Channel",
+    "Composed",
     "Gaussian",
     "Geometric",
     "Laplace",
     "Mechanism",
+    "Repeated",
     "SubsetSelection",
     "UnaryEncoding",
 ]
