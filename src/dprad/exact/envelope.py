@@ -13,9 +13,6 @@ O(m R p) for m values, R sets and p pieces an envelope (few); memory a few block
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 import numpy as np
 
 from dprad.arrays import BoolArray, FloatArray, IntArray
@@ -43,7 +40,7 @@ def solve_laplace(rate: float, game: Game, values: FloatArray, pi: FloatArray) -
     points, place = np.unique(values[kept], return_inverse=True)
     points = points * rate
     # probability of each class (rows) at each value (columns)
-    weight = sparse.csc_array(
+    weight = sparse.csr_array(
         (pi[kept], (game.class_of[kept], place)), shape=(len(game.probabilities), len(points))
     )
     # beyond the ends: one output each, the weight of the records as seen from there
@@ -53,9 +50,15 @@ def solve_laplace(rate: float, game: Game, values: FloatArray, pi: FloatArray) -
     rad, luck, hits = tails.rad, tails.success_out, tails.rero
     if len(sets.mass):
         begin = starts(sets.fiber)
-        block = max(1, BLOCK_ENTRIES // max(len(game.probabilities), len(sets.mass)))
-        for left, right, width in _gaps(weight, np.diff(points), block):
-            h = np.exp(-np.minimum(width, MAX_EXPONENT) / 2)
+        block = max(1, BLOCK_ENTRIES // max(len(points), len(sets.mass)))
+        for k in range(0, len(points) - 1, block):
+            lower, upper = points[:-1][k : k + block], points[1:][k : k + block]
+            h = np.exp(-np.minimum(upper - lower, MAX_EXPONENT) / 2)
+            # weights of the classes as seen from the left and from the right end of each gap
+            before = points[:, None] <= lower
+            seen = np.exp(-np.where(before, lower - points[:, None], points[:, None] - upper))
+            left = np.asarray(weight @ np.where(before, seen, 0.0))
+            right = np.asarray(weight @ np.where(before, 0.0, seen))
             up, down = sets.sums(right), sets.sums(left)  # coefficients of 1/y and of y
             hits += _envelope(up, down, h, begin, None)[0]
             all_up, all_down = right.sum(axis=0), left.sum(axis=0)
@@ -132,32 +135,3 @@ def _steepest(
     among = among & (a == line[run])
     named = np.maximum.reduceat(np.where(among, mass[:, None], 0.0), begin, axis=0)
     return slope, line, named
-
-
-def _gaps(weight: Any, gaps: FloatArray, many: int) -> Iterator[tuple[FloatArray, ...]]:
-    """Blocks of gaps: weights of classes seen from the left ends, the right ends, and widths."""
-    classes, decay = weight.shape[0], np.exp(-gaps)
-
-    def column(j: int) -> FloatArray:
-        result = np.zeros(classes)
-        begin, end = weight.indptr[j], weight.indptr[j + 1]
-        np.add.at(result, weight.indices[begin:end], weight.data[begin:end])
-        return result
-
-    # what is seen from the right end of the last gap of each block, right to left
-    seen, kept = np.zeros(classes), {}
-    for j in range(len(gaps) - 1, -1, -1):
-        seen = column(j + 1) + (seen * decay[j + 1] if j + 1 < len(gaps) else 0.0)
-        if (j + 1) % many == 0 or j + 1 == len(gaps):
-            kept[j] = seen
-    seen = np.zeros(classes)
-    for a in range(0, len(gaps), many):
-        b = min(a + many, len(gaps))
-        left, right = np.empty((classes, b - a)), np.empty((classes, b - a))
-        for j in range(a, b):
-            seen = column(j) + (seen * decay[j - 1] if j > 0 else 0.0)
-            left[:, j - a] = seen
-        right[:, -1] = kept[b - 1]
-        for j in range(b - 2, a - 1, -1):
-            right[:, j - a] = column(j + 1) + right[:, j - a + 1] * decay[j + 1]
-        yield left, right, gaps[a:b]
