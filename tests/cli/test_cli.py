@@ -75,6 +75,13 @@ def test_assess_json(capsys):
         (["--tv", 0.3, "--neighbours", "replace-one"], 0.3),
         (["--mu", 1, "--neighbours", "add-remove", "--knows", "everything"], 0.437735),
         (["--mechanism", "grr", "--epsilon", 1.0986122886681098, "--uniform", 2], 0.25),
+        # by hand: (e-1)/22 (1 - (e/(1+e))^10), and (11 p - 3)/33 with p = 3e/(3e+8)
+        (["--mechanism", "oue", "--epsilon", 1, "--uniform", 11], 0.074698),
+        (["--mechanism", "subset", "--epsilon", 1, "--uniform", 11], 0.077355),
+        # 10/11 (1 - e^-0.05), 10/11 (2 Phi(1/4) - 1), and with a = e^(-2/9): (3-a)/(1+a)/3 - 1/3
+        (["--mechanism", "laplace", "--epsilon", 1, "--uniform", 11], 0.044337),
+        (["--mechanism", "gaussian", "--sigma", 2, "--uniform", 11], 0.179466),
+        (["--mechanism", "geometric", "--epsilon", 2, "--sensitivity", 9, "--uniform", 3], 0.07377),
     ],
 )
 def test_promises(capsys, options, rad):
@@ -124,7 +131,14 @@ def test_domain_and_tolerance(capsys, tmp_path):
         (["--epsilon", 1, "--neighbours", "replace-one", "--max-risk", 3], "--max-risk"),
         (["--mechanism", "grr", "--uniform", 3], "needs --epsilon"),
         (["--mechanism", "grr", "--epsilon", 1], "needs a population"),
-        (["--mechanism", "laplac", "--epsilon", 1, "--uniform", 3], "--mechanism must be one of"),
+        (["--mechanism", "laplac", "--epsilon", 1, "--uniform", 3], "Did you mean 'laplace'"),
+        (["--mechanism", "oue", "--epsilon", 1, "--sigma", 1, "--uniform", 3], "no meaning"),
+        (
+            ["--mechanism", "laplace", "--epsilon", 1, "--clamp", "x", "--uniform", 3],
+            "--clamp must",
+        ),
+        (["--epsilon", 1, "--neighbours", "replace-one", "--sigma", 3], "no meaning"),
+        (["--mechanism", "gaussian", "--epsilon", 1, "--uniform", 3], "needs --sigma"),
         (["--nonsense"], "--nonsense"),
         (["--epsilon", 1, "--neighbours", "replace-one", "--knows", ""], "--knows must name"),
         (["--epsilon", 1, "--neighbours", "replace-one", "--uniform", 2.5], "whole number"),

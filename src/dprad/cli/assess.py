@@ -27,6 +27,9 @@ def assess(
     tv: Annotated[float | None, Parameter(group=_PROMISE)] = None,
     neighbours: Annotated[str | None, Parameter(group=_PROMISE)] = None,
     mechanism: Annotated[str | None, Parameter(group=_PROMISE)] = None,
+    sigma: Annotated[float | None, Parameter(group=_PROMISE)] = None,
+    sensitivity: Annotated[float | None, Parameter(group=_PROMISE)] = None,
+    clamp: Annotated[str | None, Parameter(group=_PROMISE)] = None,
     data: Annotated[str | None, Parameter(group=_PRIOR)] = None,
     columns: Annotated[str | None, Parameter(group=_PRIOR)] = None,
     weight: Annotated[str | None, Parameter(group=_PRIOR)] = None,
@@ -59,7 +62,14 @@ def assess(
     neighbours
         replace-one or add-remove: what the promise compares. Required for a promise.
     mechanism
-        Assess a mechanism exactly: grr (randomised response, with --epsilon).
+        Assess a mechanism instead: grr, oue, sue, subset, olh, blh, laplace, geometric (with
+        --epsilon) or gaussian (with --sigma). It reads the target, or the only column.
+    sigma
+        Standard deviation of gaussian noise.
+    sensitivity
+        How far one record can move the number (default: the range of its values).
+    clamp
+        The interval to which noisy numbers are moved, as low:high.
     data
         A CSV or Parquet file, one row a person; may be larger than memory.
     columns
@@ -96,11 +106,14 @@ def assess(
     threat = _threat(knows, target, loss, eta)
     subject: Any
     if mechanism is None:
+        noise = {"--sigma": sigma, "--sensitivity": sensitivity, "--clamp": clamp}
+        _without("a promise", noise)
         subject = _promise(epsilon, delta, mu, tv, neighbours)
     else:
-        others = {"--delta": delta, "--mu": mu, "--tv": tv, "--neighbours": neighbours}
-        _without("--mechanism grr", others)
-        subject = _mechanism(mechanism, epsilon, prior, threat)
+        _without("--mechanism", {"--mu": mu, "--tv": tv, "--neighbours": neighbours})
+        given: dict[str, Any] = {"--epsilon": epsilon, "--delta": delta, "--sigma": sigma}
+        given |= {"--sensitivity": sensitivity, "--clamp": clamp}
+        subject = _mechanism(mechanism, given, prior, threat)
     risk = dprad.assess(subject, prior=prior, threat=threat)
     exceeded = limit is not None and risk.interval[1] > limit
     if json:
@@ -139,17 +152,54 @@ def _promise(
     return dprad.ApproxDP(epsilon, delta, neighbours=where)
 
 
-def _mechanism(name: str, epsilon: float | None, prior: Prior, threat: Threat) -> Any:
+# Which options each mechanism takes, in the words of its class.
+_CODES = {"--epsilon": "epsilon", "--delta": "delta"}
+_NUMBERS = {"--epsilon": "epsilon", "--sensitivity": "sensitivity", "--clamp": "clamp"}
+_NOISE = {"--sigma": "sigma", "--sensitivity": "sensitivity", "--clamp": "clamp"}
+_MECHANISMS = {
+    "grr": ("GRR", _CODES),
+    "oue": ("OUE", {"--epsilon": "epsilon"}),
+    "sue": ("SUE", _CODES),
+    "subset": ("SubsetSelection", {"--epsilon": "epsilon"}),
+    "olh": ("OLH", _CODES),
+    "blh": ("BLH", _CODES),
+    "laplace": ("Laplace", _NUMBERS),
+    "geometric": ("Geometric", _NUMBERS),
+    "gaussian": ("Gaussian", _NOISE),
+}
+
+
+def _mechanism(name: str, given: dict[str, Any], prior: Prior, threat: Threat) -> Any:
+    from dprad import mechanisms
     from dprad.assessment import columns_read
-    from dprad.mechanisms import GRR
     from dprad.threats import target_values
 
-    one_of(name, "--mechanism", ["grr"])
-    if epsilon is None:
-        raise DpradError("--mechanism grr needs --epsilon.")
+    one_of(name, "--mechanism", _MECHANISMS)
+    kind, options = _MECHANISMS[name]
     if prior.kind != "finite":
-        raise DpradError("--mechanism grr needs a population: give --data or --uniform.")
-    return GRR(epsilon=epsilon, size=len(target_values(prior, columns_read(prior, threat))[1]))
+        raise DpradError(f"--mechanism {name} needs a population: give --data or --uniform.")
+    needed = next(iter(options))
+    if given[needed] is None:
+        raise DpradError(f"--mechanism {name} needs {needed}.")
+    _without(f"--mechanism {name}", {o: v for o, v in given.items() if o not in options})
+    chosen = {options[o]: v for o, v in given.items() if o in options and v is not None}
+    values = target_values(prior, columns_read(prior, threat))[1]
+    if "--sensitivity" not in options:
+        chosen["size"] = len(values)
+    else:
+        if "clamp" in chosen:
+            chosen["clamp"] = _interval(chosen["clamp"], "--clamp")
+        if "sensitivity" not in chosen and values.dtype.kind in "if":
+            chosen["sensitivity"] = float(values[-1] - values[0]) or 1.0
+    return getattr(mechanisms, kind)(**chosen)
+
+
+def _interval(text: str, option: str) -> tuple[float, float]:
+    low, _, high = text.partition(":")
+    try:
+        return float(low), float(high)
+    except ValueError:
+        raise DpradError(f"{option} must be two numbers, as in 0:100, but is {text!r}.") from None
 
 
 def _prior(
