@@ -204,10 +204,17 @@ def columns_read(prior: Prior, threat: Threat, query: Query | None = None) -> tu
     return tuple(column(c, prior.columns, name="query") for c in names)
 
 
+def _called(query: Callable[[Column], Sequence[Any]], prior: Prior) -> list[Any]:
+    try:
+        return list(query(prior.support))  # type: ignore[arg-type]
+    except TypeError as error:
+        raise DpradError(f"query must return one value a record, but: {error}.") from None
+
+
 def _values(prior: Prior, threat: Threat, query: Query | None) -> list[Any]:
     """The value that the mechanism reads of each record."""
     if callable(query):
-        values = list(query(prior.support))  # type: ignore[arg-type]
+        values = _called(query, prior)
         if len(values) != prior.size:
             raise DpradError(
                 f"query must return one value a record, but returned {len(values)} for "
@@ -226,13 +233,13 @@ def _values(prior: Prior, threat: Threat, query: Query | None) -> list[Any]:
 def _read(prior: Prior, threat: Threat, query: Query | None, size: int, name: str) -> IntArray:
     """The category code that the mechanism reads of each record."""
     if callable(query):
-        labels = array(query(prior.support))  # type: ignore[arg-type]
+        labels = array(_called(query, prior))
         if labels.shape != (prior.size,):
             raise DpradError(
                 f"query must return one value a record, but returned {len(labels)} for "
                 f"{prior.size} records."
             )
-        if labels.dtype.kind == "i" and labels.min() >= 0 and labels.max() < size:
+        if labels.dtype.kind in "iu" and labels.min() >= 0 and labels.max() < size:
             return labels.astype(np.intp)  # codes already
         code, distinct = codes(labels)
         count = len(distinct)

@@ -205,6 +205,29 @@ def test_geometric_equals_enumeration(seed):
     assert risk.rero == pytest.approx(rero, abs=1e-10)
 
 
+def test_extreme_scales():
+    """No overflow, no endless walk, no quadratic table."""
+    for epsilon, sensitivity in ((1e300, 1.0), (1e300, 1e-10), (1e5, 1e-3)):
+        prior = Prior.from_counts({0.0: 1, sensitivity: 1})
+        risk = assess(Laplace(epsilon=epsilon, sensitivity=sensitivity), prior=prior)
+        assert risk.rad == pytest.approx(0.5)
+    far = Prior.from_counts({0: 1, 10**6: 1})
+    wide = assess(Geometric(epsilon=1, sensitivity=10**6), prior=far)
+    assert wide.rad == pytest.approx(0.5 * -np.expm1(-0.5), rel=1e-6)
+    with pytest.raises(DpradError, match="too many outputs"):
+        assess(Geometric(epsilon=1, sensitivity=10**9), prior=Prior.from_counts({0: 1, 10**9: 1}))
+
+
+@pytest.mark.parametrize("offset", [10**18, 2**60, -(10**17)])
+def test_numbers_too_large_for_their_differences_are_refused(offset):
+    prior = Prior.from_counts({offset + i: 1 for i in range(3)})
+    for mechanism in (Laplace(epsilon=5, sensitivity=2), Geometric(epsilon=5, sensitivity=2)):
+        with pytest.raises(DpradError, match="differ by too little"):
+            assess(mechanism, prior=prior)
+        moved = assess(mechanism, prior=prior, query=lambda s: (s - s.min()).tolist())
+        assert moved.rad == assess(mechanism, prior=Prior.uniform(3)).rad
+
+
 def test_laplace_stays_below_its_promise():
     for eta in (0, 1, 3):
         prior, threat = Prior.uniform(8), Threat(loss="absolute", eta=eta)
@@ -232,6 +255,14 @@ def test_laplace_stays_below_its_promise():
         (
             lambda: assess(Laplace(epsilon=1), prior=Prior.from_counts({(0, 1): 1})),
             "reads one column",
+        ),
+        (
+            lambda: assess(Laplace(epsilon=1), prior=Prior.from_counts({10**400: 1, 0: 1})),
+            "reads numbers",
+        ),
+        (
+            lambda: assess(Laplace(epsilon=1), prior=Prior.uniform(2), query=lambda s: 1),
+            "one value a record",
         ),
         (lambda: Laplace(epsilon=-1), "epsilon must be"),
         (lambda: Laplace(epsilon=1, sensitivity=0), "sensitivity must be positive"),

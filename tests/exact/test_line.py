@@ -12,7 +12,7 @@ from dprad.mechanisms import Gaussian
 from oracles import brute_force, random_instance
 
 
-@pytest.mark.parametrize(("m", "sigma"), [(2, 1.0), (11, 2.0), (40, 5.0), (5, 0.05), (3, 1000.0)])
+@pytest.mark.parametrize(("m", "sigma"), [(2, 1.0), (11, 2.0), (40, 5.0), (5, 0.05), (3, 10.0)])
 def test_formula_of_the_paper(m, sigma):
     risk = assess(Gaussian(sigma=sigma, sensitivity=m - 1), prior=Prior.uniform(m))
     exact = (m - 1) / m * (2 * norm.cdf(1 / (2 * sigma)) - 1)
@@ -40,8 +40,56 @@ def test_between_a_coarse_and_a_fine_channel(seed, clamp):
     edges = np.r_[-np.inf, np.linspace(low, high, 2000), np.inf]
     channel = np.diff(norm.cdf((edges[None, :] - values[:, None]) / sigma), axis=1)
     rad, rero = brute_force(instance, channel)
-    assert rad - 1e-12 <= risk.rad <= rad + 2e-4
-    assert rero - 1e-12 <= risk.rero <= rero + 2e-4
+    if risk.kind == "exact":
+        assert rad - 1e-12 <= risk.rad <= rad + 2e-4
+        assert rero - 1e-12 <= risk.rero <= rero + 2e-4
+        assert risk.success_in <= risk.rero + 1e-9
+    else:
+        # gains too nearly equal for panels: five times the half-width never fails by chance
+        slack = 5 * (risk.interval[1] - risk.interval[0])
+        assert rad == pytest.approx(risk.rad, abs=slack)
+
+
+def test_ties_in_the_middle_of_a_panel():
+    """Crossings that fall on the centre of a panel, where averages tie: they owe all the same."""
+    for m in (2, 4, 6, 10):
+        for sigma in np.arange(0.3, 4.0, 0.1):
+            risk = assess(Gaussian(sigma=float(sigma), sensitivity=m - 1), prior=Prior.uniform(m))
+            exact = (m - 1) / m * (2 * norm.cdf(1 / (2 * sigma)) - 1)
+            assert risk.interval[0] - 1e-13 <= exact <= risk.interval[1] + 1e-13
+            assert risk.rero >= exact + 1 / m - 1e-13
+    for distance in (0.125, 1.0, 2.1, 5.0):
+        prior = Prior.from_probabilities([0.5, 0.5], support=[-distance / 2, distance / 2])
+        risk = assess(
+            Gaussian(sigma=1.0, sensitivity=distance),
+            prior=prior,
+            threat=Threat(knows="everything"),
+        )
+        exact = norm.cdf(distance / 2) - 0.5
+        assert risk.interval[0] - 1e-13 <= exact <= risk.interval[1] + 1e-13
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "counts", "threat", "exact"),
+    [
+        (Gaussian(sigma=1e-9), {0.0: 1, 1.0: 1}, Threat(), 0.5),
+        (Gaussian(sigma=1e-310), {0.0: 1, 1.0: 1}, Threat(), 0.5),
+        (Gaussian(sigma=3000.0), {0: 1, 1: 1}, Threat(), 0.5 * (2 * norm.cdf(1 / 6000) - 1)),
+    ],
+)
+def test_what_panels_cannot_decide_is_estimated(mechanism, counts, threat, exact):
+    risk = assess(mechanism, prior=Prior.from_counts(counts), threat=threat, confidence=0.9999)
+    assert risk.interval[0] <= exact <= risk.interval[1]
+
+
+def test_a_target_that_is_not_read():
+    prior = Prior.from_counts(
+        {(d, a): 1 + a % 3 for d in "xy" for a in range(0, 50, 10)}, columns=["d", "age"]
+    )
+    risk = assess(
+        Gaussian(sigma=10, sensitivity=40), prior=prior, threat=Threat(target=["d"]), query="age"
+    )
+    assert risk.interval[0] == 0.0 and risk.rad < 1e-9
 
 
 def test_stays_below_its_promise(rng):

@@ -200,6 +200,28 @@ def test_too_many_sets_to_enumerate_are_sampled():
     assert support.enumerated(OUE(epsilon=1, size=100)) is None
 
 
+def test_extreme_parameters():
+    for epsilon in (1e-17, 1e-12):
+        two = Prior.uniform(2)
+        assert assess(OUE(epsilon=epsilon, size=2), prior=two).rad == pytest.approx(
+            epsilon / 8, rel=1e-9
+        )
+    assert assess(SUE(epsilon=800, size=3), prior=Prior.uniform(3)).rad == pytest.approx(2 / 3)
+    blind = UnaryEncoding(size=4, p=0.0, q=0.0)
+    near = Threat(loss="absolute", eta=1)
+    assert assess(blind, prior=Prior.uniform(4), threat=near).rad == 0.0
+    hidden = assess(
+        GRR(epsilon=1000, size=3), prior=Prior.uniform(3), threat=Threat(loss=np.diag([1, 1, 0]))
+    )
+    assert hidden.rad == pytest.approx(4 / 9)
+
+
+def test_unsigned_codes_are_codes():
+    prior = Prior.uniform(2)
+    one = assess(GRR(epsilon=1, size=5), prior=prior, query=lambda s: s.astype(np.uint8))
+    assert one.rad == assess(GRR(epsilon=1, size=5), prior=prior, query=lambda s: s).rad
+
+
 def test_the_oracles_agree_with_one_another(rng):
     """Hashing over all functions is a unary encoding over all supports."""
     m, epsilon = 3, 0.8

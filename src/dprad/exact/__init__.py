@@ -26,6 +26,9 @@ from dprad.mechanisms.laplace import Geometric, Laplace
 from dprad.mechanisms.subset import SubsetSelection
 from dprad.mechanisms.unary import OUE, SUE, UnaryEncoding
 
+# Outputs of a geometric mechanism that are summed one by one.
+MAX_SPAN = 10_000_000
+
 __all__ = ["Sampling", "Solution", "solve"]
 
 
@@ -124,14 +127,16 @@ def _composed(
 def _laplace(
     mechanism: Laplace, game: Game, values: FloatArray, pi: FloatArray, sampling: Sampling
 ) -> Solution:
-    return solve_laplace(mechanism.rate, game, values, pi)
+    # subtract first: what is left of a difference after scaling is rounded
+    return solve_laplace(game, mechanism.scaled(values), pi)
 
 
 @solve.register
 def _gaussian(
     mechanism: Gaussian, game: Game, values: FloatArray, pi: FloatArray, sampling: Sampling
 ) -> Solution:
-    return solve_gaussian(mechanism.sigma, mechanism.clamp, game, values, pi)
+    found = solve_gaussian(mechanism.sigma, mechanism.clamp, game, values, pi)
+    return found or estimate(mechanism, game, values, pi, sampling)
 
 
 @solve.register
@@ -139,28 +144,37 @@ def _geometric(
     mechanism: Geometric, game: Game, values: FloatArray, pi: FloatArray, sampling: Sampling
 ) -> Solution:
     """A channel: every whole number between the outermost values, and one output beyond each."""
-    first = int(values[pi > 0].min())
-    span = int(values[pi > 0].max()) - first
-    codes = np.where(pi > 0, values - first, 0).astype(np.intp)
-    rate, ratio = mechanism.rate, mechanism.ratio
+    points, place = np.unique(values[pi > 0] - values[pi > 0].min(), return_inverse=True)
+    codes = np.zeros(len(pi), dtype=np.intp)
+    codes[pi > 0] = place
+    rate, ratio, span = mechanism.rate, mechanism.ratio, float(points[-1])
     if span == 0 or rate == 0:
-        return _channel(Channel(np.ones((span + 1, 1))), game, codes, pi, sampling)
-    shares = _shares(game, codes, pi, span + 1)[0]
+        return _channel(Channel(np.ones((len(points), 1))), game, codes, pi, sampling)
+    if span > MAX_SPAN:
+        raise DpradError(
+            f"Geometric over a range of {span:g} has too many outputs to sum. Laplace with the "
+            "same parameters has nearly the same risk."
+        )
+    shares, code_of = _shares(game, codes, pi, len(points))
+    mass = game.probabilities[:, None]  # type: ignore[index]
 
-    def likelihood(columns: slice) -> FloatArray:
-        t = np.arange(columns.start, columns.stop)
-        p = np.exp(-rate * np.abs(np.arange(span + 1)[:, None] - t)) / (1.0 + ratio)
+    def likelihood(which: FloatArray, columns: slice) -> FloatArray:
+        t = np.arange(columns.start, columns.stop, dtype=float)
+        p = np.exp(-rate * np.abs(which[:, None] - t)) / (1.0 + ratio)
         # the outermost columns stand for all that lies beyond as well
         p[:, (t > 0) & (t < span)] *= -np.expm1(-rate)
         return np.asarray(p)
 
     def block(rows: slice | IntArray, columns: slice) -> FloatArray:
-        return np.asarray(shares[rows] @ likelihood(columns))
+        if code_of is not None:
+            return np.asarray(mass[rows] * likelihood(points[code_of[rows]], columns))
+        return np.asarray(shares[rows] @ likelihood(points, columns))
 
-    read = np.bincount(codes, weights=pi, minlength=span + 1)
-    step = max(1, 2**22 // (span + 1))
-    parts = [slice(a, min(a + step, span + 1)) for a in range(0, span + 1, step)]
-    pbar = np.concatenate([read @ likelihood(part) for part in parts])
+    read = np.bincount(codes, weights=pi, minlength=len(points))
+    outputs = int(span) + 1
+    step = max(1, 2**20 // len(points))
+    parts = [slice(a, min(a + step, outputs)) for a in range(0, outputs, step)]
+    pbar = np.concatenate([read @ likelihood(points, part) for part in parts])
     return sum_over_outputs(Joint(pbar, block), game, "exact sum over whole numbers")
 
 

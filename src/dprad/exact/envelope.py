@@ -31,14 +31,13 @@ SAME = 1e-13
 _METHOD = "exact, by upper envelopes"
 
 
-def solve_laplace(rate: float, game: Game, values: FloatArray, pi: FloatArray) -> Solution:
-    """Records z with probability pi[z] read as values[z], noise of scale 1/rate."""
+def solve_laplace(game: Game, values: FloatArray, pi: FloatArray) -> Solution:
+    """Records z with probability pi[z] read as values[z], in units of the noise."""
     from scipy import sparse
 
     sets, kept = game.sets, np.flatnonzero(pi > 0)
     assert sets is not None and game.class_of is not None and game.probabilities is not None
     points, place = np.unique(values[kept], return_inverse=True)
-    points = points * rate
     # probability of each class (rows) at each value (columns)
     weight = sparse.csr_array(
         (pi[kept], (game.class_of[kept], place)), shape=(len(game.probabilities), len(points))
@@ -108,7 +107,7 @@ def _envelope(
         total += float(np.sum(h * (line * inverse + slope * step))) / 2
         if passing is not None:
             luck += float(np.sum(named * h * (passing[1] * inverse + passing[2] * step))) / 2
-        if np.all(following >= end):
+        if not np.any(following < end):
             return total, luck
         here = cross <= (following * (1 + SAME))[run]
         steep, new_line, new_named = _steepest(a, b, mass, here, begin, run)

@@ -50,7 +50,7 @@ def closed_form(mechanism: GRR, game: Game, codes: IntArray, pi: FloatArray) -> 
     top = tops(game.sets, int(game.fiber.max()) + 1)
     here = top[game.fiber[own]]
     heaviest = game.sets.largest(len(game.probabilities))[own]
-    raised = np.where(guessable, lie * heaviest + gap * mass, 0.0)
+    raised = np.where(guessable, lie * np.where(guessable, heaviest, 0.0) + gap * mass, 0.0)
     everywhere = lie * float(top.sum()) * mechanism.size
     rero = everywhere + float(np.sum(np.maximum(raised, lie * here) - lie * here))
     return Solution(rad=rad, success_out=success_out, rero=rero, method="closed form for GRR")

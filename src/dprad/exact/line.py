@@ -16,7 +16,6 @@ from __future__ import annotations
 import numpy as np
 
 from dprad.arrays import FloatArray, IntArray
-from dprad.errors import DpradError
 from dprad.exact.channel import Joint, sum_over_outputs
 from dprad.exact.solution import Solution
 from dprad.games import Game
@@ -25,8 +24,8 @@ from dprad.success import starts
 # The error that is asked for, and how many rounds may be spent on it.
 TOLERANCE = 1e-10
 ROUNDS = 60
-# Two sets whose gains hardly differ are never told apart: then the error is what it is.
-MAX_PANELS = 2**16
+# More panels than this still open: two gains hardly differ, and panels will not tell them apart.
+MAX_PANELS = 2**13
 # Panels to begin with, for each standard deviation.
 PANELS = 8
 # Beyond so many standard deviations from every record there is nothing (1e-19 of probability).
@@ -41,19 +40,26 @@ def solve_gaussian(
     game: Game,
     values: FloatArray,
     pi: FloatArray,
-) -> Solution:
-    """Records z with probability pi[z] read as values[z]. The value is the upper end."""
+) -> Solution | None:
+    """Records z with probability pi[z] read as values[z]. The value is the upper end.
+
+    None where gains are too nearly equal, or values too far apart, for panels to decide.
+    """
     from scipy import sparse
 
     sets, kept = game.sets, np.flatnonzero(pi > 0)
     assert sets is not None and game.class_of is not None and game.probabilities is not None
-    points, place = np.unique(values[kept] / sigma, return_inverse=True)
+    base = float(values[kept].min())
+    if (float(values[kept].max()) - base) / MAX_PANELS * PANELS >= sigma:
+        return None
+    points, place = np.unique((values[kept] - base) / sigma, return_inverse=True)
     weight = sparse.csr_array(
         (pi[kept], (game.class_of[kept], place)), shape=(len(game.probabilities), len(points))
     )
     low, high = points[0] - REACH, points[-1] + REACH
     if clamp is not None:
-        low, high = max(low, clamp[0] / sigma), min(high, clamp[1] / sigma)
+        ends = (clamp[0] - base) / sigma, (clamp[1] - base) / sigma
+        low, high = max(low, ends[0]), min(high, ends[1])
 
     def joint(a: FloatArray, b: FloatArray) -> FloatArray:
         """Probability of each class together with an output in [a, b]."""
@@ -63,9 +69,9 @@ def solve_gaussian(
     outer = joint(np.array([-np.inf, high]), np.array([low, np.inf]))
     tails = sum_over_outputs(Joint(outer.sum(axis=0), lambda r, c: outer[r, c]), game, "")
     error = 0.0
-    if clamp is None or low > clamp[0] / sigma:
+    if clamp is None or low > ends[0]:
         error += float(outer[:, 0].sum())
-    if clamp is None or high < clamp[1] / sigma:
+    if clamp is None or high < ends[1]:
         error += float(outer[:, 1].sum())
     rad, luck, rero = tails.rad, tails.success_out, tails.rero
     rero_error = error
@@ -87,7 +93,9 @@ def solve_gaussian(
                     value[k : k + step], lucky[k : k + step], owed[k : k + step] = part
                 # panels that owe their share or less are done
                 share = TOLERANCE / (4 * max(1, panels.shape[1]))
-                done = (owed <= share) | (rounds == ROUNDS) | (panels.shape[1] > MAX_PANELS)
+                done = owed <= share
+                if rounds == ROUNDS or np.count_nonzero(~done) > MAX_PANELS:
+                    return None
                 if passing:
                     rad += float(value[done].sum())
                     luck += float(lucky[done].sum())
@@ -100,11 +108,6 @@ def solve_gaussian(
                     break
                 middle = panels.mean(axis=0)
                 panels = np.stack([np.r_[panels[0], middle], np.r_[middle, panels[1]]])
-    if error > 1e-6:
-        raise DpradError(
-            f"the risk of this Gaussian mechanism could only be found to {error:.1e}. Merge values "
-            "that are closer than a millionth of sigma, or assess its promise."
-        )
     return Solution(
         rad=rad + error,
         success_out=luck,
@@ -137,15 +140,19 @@ def _panel(
         steep = np.where(partial, steep + sets.mass[:, None] * slope.sum(axis=0), 0.0)
     run = np.repeat(np.arange(len(begin)), np.diff(np.r_[begin, len(total)]))
     best = np.maximum.reduceat(total, begin, axis=0)
-    chosen = total >= best[run]
-    own = np.maximum.reduceat(np.where(chosen, steep, 0.0), begin, axis=0)
-    named = np.maximum.reduceat(np.where(chosen, sets.mass[:, None], 0.0), begin, axis=0)
+    # one set is chosen, the first of those that tie; all others are rivals
+    row = np.broadcast_to(np.arange(len(total))[:, None], total.shape)
+    first = np.minimum.reduceat(np.where(total >= best[run], row, len(total)), begin, axis=0)
+    chosen = row == first[run]
+    own = np.take_along_axis(steep, first, axis=0)
+    named = sets.mass[first]
     if passing:
         idle = best <= 0.0 if game.membership else best < 0.0
         best, own, named = (np.where(idle, 0.0, x) for x in (best, own, named))
+        chosen = chosen & ~idle[run]
     # a wobble of half the width times the slopes, less the head start, over the width
     reach = (own[run] + steep) * width / 2 * width - (best[run] - total)
-    owed = np.maximum.reduceat(np.where(total < best[run], reach, 0.0), begin, axis=0)
+    owed = np.maximum.reduceat(np.where(chosen, 0.0, reach), begin, axis=0)
     if passing:
         owed = np.maximum(owed, np.where(idle, 0.0, own * width / 2 * width - best))
     return best.sum(axis=0), (named * pbar).sum(axis=0), np.maximum(owed, 0.0).sum(axis=0)

@@ -103,8 +103,9 @@ def enumerated(mechanism: SupportMechanism) -> FloatArray | None:
     if subset is None:
         member = (np.arange(2**m)[None, :] >> np.arange(m)[:, None]) & 1 == 1
         # independent bits: own in or out, others in with chance q
-        q = 1.0 - float(law.hit(1)[1] / law.hit(0)[0])
         p = float(law.hit(0)[0])
+        law_of_others = law.hit(1) if p > 0 else law.miss(1)
+        q = 1.0 - float(law_of_others[1] / law_of_others[0])
         others = member.sum(axis=0) - member
         rest = q**others * (1.0 - q) ** (m - 1 - others)
         return np.asarray(np.where(member, p, 1.0 - p) * rest)

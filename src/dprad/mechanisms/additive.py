@@ -9,6 +9,9 @@ import numpy as np
 from dprad.arrays import FloatArray
 from dprad.errors import DpradError, number
 
+# Differences must stand out of the rounding of the numbers by so much.
+PRECISION = 1e-7
+
 
 class Additive:
     """Noise on a number that moves by at most `sensitivity`, clamped to an interval or not."""
@@ -43,10 +46,17 @@ class Additive:
             raise DpradError(f"{name} reads numbers, but a record reads {bad[0]!r}.")
         try:
             numbers = np.asarray([float(v) for v in values])
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise DpradError(f"{name} reads numbers, but some record reads none.") from None
         if not np.all(np.isfinite(numbers)):
-            raise DpradError(f"{name} reads finite numbers, but a record reads infinity.")
+            raise DpradError(f"{name} reads finite numbers, but a record reads infinity or NaN.")
+        distinct = np.unique(numbers)
+        gap = float(np.diff(distinct).min(initial=np.inf))
+        if len(distinct) < len(set(values)) or np.abs(numbers).max() * PRECISION > gap:
+            raise DpradError(
+                f"{name} reads numbers that differ by too little for their size, such as "
+                f"{numbers[-1]:.17g}. Count them from the smallest one, with query=."
+            )
         broken = numbers[numbers != np.rint(numbers)]
         if self.whole and len(broken):
             raise DpradError(f"{name} reads whole numbers, but a record reads {broken[0]:g}.")

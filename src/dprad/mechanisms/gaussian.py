@@ -61,8 +61,9 @@ class Gaussian(Additive):
         from scipy.special import log_ndtr
 
         t, v = np.broadcast_arrays(np.asarray(outputs, float), np.asarray(records, float))
-        x = (t - v) / self.sigma
-        inside = -0.5 * x * x - np.log(self.sigma * np.sqrt(2 * np.pi))
+        with np.errstate(over="ignore"):
+            x = (t - v) / self.sigma
+            inside = -0.5 * x * x - np.log(self.sigma) - np.log(2 * np.pi) / 2
         if self.clamp is None:
             return np.asarray(inside)
         left, right = log_ndtr(x), log_ndtr(-x)

@@ -59,8 +59,10 @@ class _Hashing:
     def supports(self) -> Supports:
         """The values hashed to the reported bucket: each with chance 1/g, independently."""
         p, share = self.truth, 1.0 / self.buckets
-        with np.errstate(divide="ignore"):
-            ratio = float(np.log(p) - np.log(self.lie))
+        ratio = self.epsilon
+        if self.delta > 0.0:
+            with np.errstate(divide="ignore"):
+                ratio = float(np.log(p) - np.log(self.lie))
         return Supports(
             log_ratio=ratio,
             hit=lambda n: p * (1.0 - share) ** np.arange(n + 1),
@@ -107,14 +109,14 @@ class _Hashing:
         }
 
     def _check(self) -> None:
-        object.__setattr__(self, "epsilon", number(self.epsilon, "epsilon", low=0, high=40))
+        object.__setattr__(self, "epsilon", number(self.epsilon, "epsilon", low=0, high=30))
         object.__setattr__(self, "size", whole(self.size, "size", low=1))
         object.__setattr__(self, "delta", number(self.delta, "delta", low=0, high=1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OLH(_Hashing):
-    """Optimal local hashing: g = round(e^epsilon) + 1 buckets. epsilon up to 40.
+    """Optimal local hashing: g = round(e^epsilon) + 1 buckets. epsilon up to 30.
 
     Examples
     --------

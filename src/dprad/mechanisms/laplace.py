@@ -30,6 +30,10 @@ class _Exponential(Additive):
         """1/b, which is 0 at epsilon 0, where the noise is infinite."""
         return self.epsilon / self.sensitivity
 
+    def scaled(self, values: FloatArray) -> FloatArray:
+        """Values from the smallest up, in units of the noise."""
+        return np.asarray((values - values.min()) / self.sensitivity * self.epsilon)
+
     @property
     def guarantee(self) -> PureDP:
         """epsilon-DP for records that differ by at most the sensitivity."""

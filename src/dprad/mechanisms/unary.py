@@ -31,13 +31,18 @@ class _Bits:
     q: float
 
     @property
+    def log_ratio(self) -> float:
+        """Log of P_in/P_out, p (1-q) / (q (1-p))."""
+        p, q = self.p, self.q
+        with np.errstate(divide="ignore"):
+            return float(np.log(p) + np.log1p(-q) - np.log(q) - np.log1p(-p)) if p > q else 0.0
+
+    @property
     def supports(self) -> Supports:
         """Independent bits."""
         p, q = self.p, self.q
-        with np.errstate(divide="ignore"):
-            ratio = float(np.log(p) + np.log1p(-q) - np.log(q) - np.log1p(-p)) if p > q else 0.0
         return Supports(
-            log_ratio=ratio,
+            log_ratio=self.log_ratio,
             hit=lambda n: p * (1.0 - q) ** np.arange(n + 1),
             miss=lambda n: (1.0 - p) * (1.0 - q) ** np.arange(n + 1),
             full=lambda k: float(p * q**k),
@@ -123,6 +128,11 @@ class OUE(_Bits):
         object.__setattr__(self, "size", whole(self.size, "size", low=1))
 
     @property
+    def log_ratio(self) -> float:
+        """Epsilon, to the last digit."""
+        return self.epsilon
+
+    @property
     def p(self) -> float:  # type: ignore[override]
         """The true bit is a fair coin."""
         return 0.5
@@ -160,18 +170,22 @@ class SUE(_Bits):
         object.__setattr__(self, "delta", number(self.delta, "delta", low=0, high=1))
 
     @property
+    def log_ratio(self) -> float:
+        """Epsilon, to the last digit, where delta is 0."""
+        return self.epsilon if self.delta == 0.0 else _Bits.log_ratio.__get__(self)
+
+    @property
     def p(self) -> float:  # type: ignore[override]
         """Chance that a bit tells the truth."""
         return 1.0 - self.q
 
     @property
     def q(self) -> float:  # type: ignore[override]
-        """(root - 1)/(e - 1) with root = sqrt(e - delta (e - 1)), in terms of e^-epsilon."""
-        shrink = float(np.exp(-self.epsilon))
+        """(root - 1)/(e - 1) = (1 - delta)/(1 + root), root = sqrt(e - delta (e - 1))."""
+        half = float(np.exp(-self.epsilon / 2))
         gap = float(-np.expm1(-self.epsilon))  # (e - 1)/e
-        root = float(np.sqrt(shrink * (1.0 - self.delta * gap)))  # sqrt(e - delta (e - 1))/e
-        # (root e - 1)/(e - 1) = (1 - delta) / (1 + root e), free of the difference
-        return (1.0 - self.delta) * shrink / (shrink + root)
+        # 1/(1 + root) with root = e^(eps/2) sqrt(1 - delta gap), free of overflow
+        return (1.0 - self.delta) * half / (half + float(np.sqrt(1.0 - self.delta * gap)))
 
     @property
     def guarantee(self) -> ApproxDP:
