@@ -30,11 +30,7 @@ class _Hashing:
     epsilon: float
     delta: float
     size: int
-
-    @property
-    def buckets(self) -> int:
-        """The number of buckets, g."""
-        raise NotImplementedError
+    buckets: int
 
     @property
     def truth(self) -> float:
@@ -133,7 +129,7 @@ class OLH(_Hashing):
         self._check()
 
     @property
-    def buckets(self) -> int:
+    def buckets(self) -> int:  # type: ignore[override]
         """round(e^epsilon) + 1."""
         return int(np.floor(np.exp(self.epsilon) + 0.5)) + 1
 
@@ -150,7 +146,7 @@ class BLH(_Hashing):
         self._check()
 
     @property
-    def buckets(self) -> int:
+    def buckets(self) -> int:  # type: ignore[override]
         """Two."""
         return 2
 
