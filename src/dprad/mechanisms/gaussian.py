@@ -1,8 +1,7 @@
-"""Gaussian noise on a number, continuous or on the whole numbers.
+"""Gaussian noise on a number.
 
 A value that moves by at most the sensitivity under noise of standard deviation sigma is
-(sensitivity/sigma)-Gaussian DP. The discrete Gaussian has probabilities proportional to
-``exp(-k^2/(2 sigma^2))`` on the whole numbers (Canonne, Kamath and Steinke 2020).
+(sensitivity/sigma)-Gaussian DP.
 """
 
 from __future__ import annotations
