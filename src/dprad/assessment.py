@@ -166,7 +166,13 @@ def _run(
         subject=subject.describe(),
         threat=threat.describe(),
         prior=repr(prior),
-        assumptions=(_IMPLEMENTED, _INFORMED, _population(prior), _INDEPENDENT),
+        assumptions=(
+            _IMPLEMENTED,
+            *([subject.assumes] if hasattr(subject, "assumes") else []),
+            _INFORMED,
+            _population(prior),
+            _INDEPENDENT,
+        ),
     )
 
 

@@ -216,6 +216,11 @@ def test_extreme_parameters():
     assert hidden.rad == pytest.approx(4 / 9)
 
 
+def test_hashing_names_its_assumption():
+    risk = assess(OLH(epsilon=1, size=4), prior=Prior.uniform(4))
+    assert any("hash functions" in line for line in risk.assumptions)
+
+
 def test_unsigned_codes_are_codes():
     prior = Prior.uniform(2)
     one = assess(GRR(epsilon=1, size=5), prior=prior, query=lambda s: s.astype(np.uint8))

@@ -13,7 +13,7 @@ over the k likeliest classes, the others reported as class k, with a delta-chanc
 ``RAD <= V + sum_z L_z delta(1 + V / L_z)`` (delta as a function of e^epsilon).
 
 Not claimed: the form "linear in delta" holds with knowledge or eta > 0 (it does not), or that W is
-exact for a profile with more than one point (within about 1% for Gaussian DP).
+exact for a profile with more than one point (it was within 2.3% of the linear program).
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ def _cost(p: FloatArray, q: FloatArray, mass: FloatArray) -> FloatArray:
 
 def _rest(mass: FloatArray) -> FloatArray:
     """1 - mass, never less than it is: a mass next to one is itself rounded."""
-    return np.asarray(1.0 - mass + np.finfo(float).eps)
+    return np.asarray(np.maximum(1.0 - mass, 0.0) + np.finfo(float).eps)
 
 
 def _minimise(gain: FloatArray, price: FloatArray) -> float:

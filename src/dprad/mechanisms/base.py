@@ -6,12 +6,13 @@ comes out. Categorical mechanisms read codes 0 .. size-1 in the order of the pri
 
 from __future__ import annotations
 
+import math
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from dprad.arrays import IntArray
-from dprad.errors import DpradError
+from dprad.errors import DpradError, number, whole
 from dprad.guarantees import Guarantee
 
 
@@ -31,6 +32,18 @@ class Mechanism(Protocol):
 
     def describe(self) -> dict[str, Any]:
         """Plain words and numbers, for output."""
+
+
+def check_parameters(mechanism: Any, *, highest: float = math.inf) -> None:
+    """Validate epsilon, size and, where there is one, delta of a categorical mechanism."""
+    found = {
+        "epsilon": number(mechanism.epsilon, "epsilon", low=0, high=highest),
+        "size": whole(mechanism.size, "size", low=1),
+    }
+    if hasattr(mechanism, "delta"):
+        found["delta"] = number(mechanism.delta, "delta", low=0, high=1)
+    for name, value in found.items():
+        object.__setattr__(mechanism, name, value)
 
 
 def categories(records: Any, size: int, name: str) -> IntArray:

@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 
 from dprad.arrays import FloatArray, IntArray
-from dprad.errors import number, whole
 from dprad.guarantees import REPLACE_ONE, ApproxDP, PureDP
-from dprad.mechanisms.base import categories
+from dprad.mechanisms.base import categories, check_parameters
 from dprad.mechanisms.support import Supports
 
 
@@ -36,9 +35,7 @@ class GRR:
     delta: float = 0.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", number(self.epsilon, "epsilon", low=0))
-        object.__setattr__(self, "size", whole(self.size, "size", low=1))
-        object.__setattr__(self, "delta", number(self.delta, "delta", low=0, high=1))
+        check_parameters(self)
 
     @property
     def truth(self) -> float:

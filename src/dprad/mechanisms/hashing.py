@@ -9,24 +9,28 @@ that is an assumption, not a theorem.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from dprad.arrays import FloatArray
-from dprad.errors import number, whole
 from dprad.guarantees import REPLACE_ONE, ApproxDP, PureDP
-from dprad.mechanisms.base import categories
+from dprad.mechanisms.base import categories, check_parameters
 from dprad.mechanisms.support import Supports
 
 Words = npt.NDArray[np.uint64]
+
+
+# Beyond this epsilon OLH would have so many buckets that 64-bit hashes are no longer uniform.
+HIGHEST = 30.0
 
 
 class _Hashing:
     """What both share; they say what epsilon, delta, size and buckets are."""
 
     __slots__ = ()
+    assumes: ClassVar[str] = "The hash functions are as good as independent and uniform ones."
     epsilon: float
     delta: float
     size: int
@@ -104,10 +108,8 @@ class _Hashing:
             "buckets": self.buckets,
         }
 
-    def _check(self) -> None:
-        object.__setattr__(self, "epsilon", number(self.epsilon, "epsilon", low=0, high=30))
-        object.__setattr__(self, "size", whole(self.size, "size", low=1))
-        object.__setattr__(self, "delta", number(self.delta, "delta", low=0, high=1))
+    def __post_init__(self) -> None:
+        check_parameters(self, highest=HIGHEST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,9 +127,6 @@ class OLH(_Hashing):
     size: int
     delta: float = 0.0
 
-    def __post_init__(self) -> None:
-        self._check()
-
     @property
     def buckets(self) -> int:  # type: ignore[override]
         """round(e^epsilon) + 1."""
@@ -141,9 +140,6 @@ class BLH(_Hashing):
     epsilon: float
     size: int
     delta: float = 0.0
-
-    def __post_init__(self) -> None:
-        self._check()
 
     @property
     def buckets(self) -> int:  # type: ignore[override]

@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 
 from dprad.arrays import BoolArray, FloatArray
-from dprad.errors import number, whole
 from dprad.guarantees import REPLACE_ONE, PureDP
 from dprad.mechanisms import packed
-from dprad.mechanisms.base import categories
+from dprad.mechanisms.base import categories, check_parameters
 from dprad.mechanisms.packed import Words
 from dprad.mechanisms.support import Supports
 
@@ -39,8 +38,7 @@ class SubsetSelection:
     size: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", number(self.epsilon, "epsilon", low=0))
-        object.__setattr__(self, "size", whole(self.size, "size", low=1))
+        check_parameters(self)
 
     @property
     def subset(self) -> int:

@@ -17,7 +17,7 @@ from dprad.arrays import FloatArray
 from dprad.errors import DpradError, number, whole
 from dprad.guarantees import REPLACE_ONE, ApproxDP, PureDP
 from dprad.mechanisms import packed
-from dprad.mechanisms.base import categories
+from dprad.mechanisms.base import categories, check_parameters
 from dprad.mechanisms.packed import Words
 from dprad.mechanisms.support import Supports
 
@@ -124,8 +124,7 @@ class OUE(_Bits):
     size: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", number(self.epsilon, "epsilon", low=0))
-        object.__setattr__(self, "size", whole(self.size, "size", low=1))
+        check_parameters(self)
 
     @property
     def log_ratio(self) -> float:
@@ -165,9 +164,7 @@ class SUE(_Bits):
     delta: float = 0.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", number(self.epsilon, "epsilon", low=0))
-        object.__setattr__(self, "size", whole(self.size, "size", low=1))
-        object.__setattr__(self, "delta", number(self.delta, "delta", low=0, high=1))
+        check_parameters(self)
 
     @property
     def log_ratio(self) -> float:
