@@ -47,6 +47,18 @@ def whole(value: Any, name: str, *, low: int, hint: str = "") -> int:
     return int(result)
 
 
+def interval(value: Any, name: str) -> tuple[float, float]:
+    """A pair low < high, or a `DpradError`."""
+    try:
+        low, high = value
+    except (TypeError, ValueError):
+        raise DpradError(_say(name, "a pair (low, high)", value, "")) from None
+    low, high = number(low, f"{name} low"), number(high, f"{name} high")
+    if not low < high:
+        raise DpradError(_say(name, "a pair low < high", value, ""))
+    return low, high
+
+
 def one_of(value: Any, name: str, choices: Iterable[str], *, hint: str = "") -> str:
     """One of a few words, or a `DpradError` that suggests the nearest."""
     names = list(choices)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import singledispatch
 from typing import Any
 
@@ -11,23 +10,31 @@ import numpy as np
 from dprad.arrays import FloatArray, IntArray
 from dprad.errors import DpradError
 from dprad.exact import grr, support
-from dprad.exact.channel import Joint, sum_over_outputs
+from dprad.exact.channel import Joint, shares, sum_by_likelihood, sum_over_outputs
 from dprad.exact.envelope import solve_laplace
-from dprad.exact.line import solve_gaussian
+from dprad.exact.line import solve_density, solve_gaussian
 from dprad.exact.posterior import estimate
 from dprad.exact.solution import Sampling, Solution
+from dprad.exact.steps import solve_steps
+from dprad.exact.whole import solve_whole
 from dprad.games import Game
+from dprad.mechanisms.black_box import BlackBox
+from dprad.mechanisms.bounded import Duchi, Hybrid, Piecewise
 from dprad.mechanisms.channel import Channel
 from dprad.mechanisms.composed import Composed
-from dprad.mechanisms.gaussian import Gaussian
+from dprad.mechanisms.density import Density
+from dprad.mechanisms.exponential import Exponential, ExponentialInterval
+from dprad.mechanisms.gaussian import DiscreteGaussian, Gaussian
 from dprad.mechanisms.grr import GRR
+from dprad.mechanisms.hadamard import HadamardResponse
 from dprad.mechanisms.hashing import BLH, OLH
+from dprad.mechanisms.histogram import SHE, THE
 from dprad.mechanisms.laplace import Geometric, Laplace
+from dprad.mechanisms.staircase import Staircase
 from dprad.mechanisms.subset import SubsetSelection
 from dprad.mechanisms.unary import OUE, SUE, UnaryEncoding
 
-# Outputs of a geometric mechanism that are summed one by one.
-MAX_SPAN = 10_000_000
+_NOTHING = "exact: the output says nothing"
 
 __all__ = ["Sampling", "Solution", "solve"]
 
@@ -51,26 +58,38 @@ def solve(
 def _channel(
     mechanism: Channel, game: Game, codes: IntArray, pi: FloatArray, sampling: Sampling
 ) -> Solution:
-    matrix = mechanism.matrix
-    shares, code_of = _shares(game, codes, pi, mechanism.size)
-    pbar = np.bincount(codes, weights=pi, minlength=mechanism.size) @ matrix
-    mass = game.probabilities[:, None]  # type: ignore[index]
+    return _matrix(mechanism.matrix, game, codes, pi, "exact sum over the channel")
 
-    def mixed(rows: slice | IntArray, columns: slice) -> FloatArray:
-        return np.asarray(shares[rows] @ matrix[:, columns])
 
-    def straight(rows: slice | IntArray, columns: slice) -> FloatArray:
-        return np.asarray(mass[rows] * matrix[rows, columns])
+def _matrix(
+    matrix: FloatArray, game: Game, codes: IntArray, pi: FloatArray, method: str
+) -> Solution:
+    def entries(rows: slice | IntArray, columns: slice) -> FloatArray:
+        return np.asarray(matrix[rows, columns])
 
-    def picked(rows: slice | IntArray, columns: slice) -> FloatArray:
-        assert code_of is not None
-        return np.asarray(mass[rows] * matrix[code_of[rows], columns])
+    return sum_by_likelihood(entries, matrix.shape[1], game, codes, pi, len(matrix), method)
 
-    if code_of is None:
-        block = mixed
-    else:
-        block = straight if np.array_equal(code_of, np.arange(mechanism.size)) else picked
-    return sum_over_outputs(Joint(pbar, block), game, "exact sum over the channel")
+
+@solve.register
+def _exponential(
+    mechanism: Exponential, game: Game, codes: IntArray, pi: FloatArray, sampling: Sampling
+) -> Solution:
+    return _channel(mechanism.channel, game, codes, pi, sampling)
+
+
+@solve.register
+def _hadamard(
+    mechanism: HadamardResponse, game: Game, codes: IntArray, pi: FloatArray, sampling: Sampling
+) -> Solution:
+    values = np.arange(mechanism.size)
+
+    def entries(rows: slice | IntArray, columns: slice) -> FloatArray:
+        outputs = np.arange(columns.start, columns.stop)
+        return np.exp(mechanism.log_likelihood(outputs, values[rows][:, None]))
+
+    method = "exact sum over the codewords"
+    size = mechanism.size
+    return sum_by_likelihood(entries, mechanism.outputs, game, codes, pi, size, method)
 
 
 @solve.register
@@ -82,12 +101,12 @@ def _grr(
         closed = support.closed_form(mechanism, game, codes, pi)
     if closed is not None:
         return closed
-    shares = _shares(game, codes, pi, mechanism.size)[0]
+    joint = shares(game, codes, pi, mechanism.size)[0]
     read = np.bincount(codes, weights=pi, minlength=mechanism.size)
     lies = mechanism.lie * game.probabilities[:, None]  # type: ignore[index]
 
     def block(rows: slice | IntArray, columns: slice) -> FloatArray:
-        return np.asarray(lies[rows] + mechanism.gap * shares[rows][:, columns].toarray())
+        return np.asarray(lies[rows] + mechanism.gap * joint[rows][:, columns].toarray())
 
     pbar = mechanism.lie + mechanism.gap * read
     return sum_over_outputs(Joint(pbar, block), game, "exact sum over the outputs of GRR")
@@ -96,6 +115,7 @@ def _grr(
 @solve.register(UnaryEncoding)
 @solve.register(OUE)
 @solve.register(SUE)
+@solve.register(THE)
 @solve.register(SubsetSelection)
 @solve.register(OLH)
 @solve.register(BLH)
@@ -108,10 +128,14 @@ def _support(
     matrix = support.enumerated(mechanism)
     if matrix is None:
         return estimate(mechanism, game, codes, pi, sampling)
-    return replace(
-        _channel(Channel(matrix), game, codes, pi, sampling),
-        method="exact sum over all support sets",
-    )
+    return _matrix(matrix, game, codes, pi, "exact sum over all support sets")
+
+
+@solve.register
+def _she(
+    mechanism: SHE, game: Game, codes: IntArray, pi: FloatArray, sampling: Sampling
+) -> Solution:
+    return estimate(mechanism, game, codes, pi, sampling)
 
 
 @solve.register
@@ -132,61 +156,64 @@ def _laplace(
 
 
 @solve.register
+def _exponential_interval(
+    mechanism: ExponentialInterval,
+    game: Game,
+    values: FloatArray,
+    pi: FloatArray,
+    sampling: Sampling,
+) -> Solution:
+    low, high = mechanism.bounds
+    if mechanism.rate == 0:
+        return _matrix(np.ones((1, 1)), game, np.zeros(len(pi), dtype=np.intp), pi, _NOTHING)
+    ends = np.array([0.0, high - low]) * mechanism.rate
+    scaled = (values - low) * mechanism.rate
+    return solve_laplace(game, scaled, pi, height=1.0 / mechanism.total(values), ends=ends)
+
+
+@solve.register
 def _gaussian(
     mechanism: Gaussian, game: Game, values: FloatArray, pi: FloatArray, sampling: Sampling
 ) -> Solution:
-    found = solve_gaussian(mechanism.sigma, mechanism.clamp, game, values, pi)
+    found = solve_gaussian(mechanism, game, values, pi)
     return found or estimate(mechanism, game, values, pi, sampling)
 
 
 @solve.register
-def _geometric(
-    mechanism: Geometric, game: Game, values: FloatArray, pi: FloatArray, sampling: Sampling
+def _density(
+    mechanism: Density, game: Game, values: FloatArray, pi: FloatArray, sampling: Sampling
 ) -> Solution:
-    """A channel: every whole number between the outermost values, and one output beyond each."""
-    points, place = np.unique(values[pi > 0] - values[pi > 0].min(), return_inverse=True)
-    codes = np.zeros(len(pi), dtype=np.intp)
-    codes[pi > 0] = place
-    rate, ratio, span = mechanism.rate, mechanism.ratio, float(points[-1])
-    if span == 0 or rate == 0:
-        return _channel(Channel(np.ones((len(points), 1))), game, codes, pi, sampling)
-    if span > MAX_SPAN:
-        raise DpradError(
-            f"Geometric over a range of {span:g} has too many outputs to sum. Laplace with the "
-            "same parameters has nearly the same risk."
-        )
-    shares, code_of = _shares(game, codes, pi, len(points))
-    mass = game.probabilities[:, None]  # type: ignore[index]
-
-    def likelihood(which: FloatArray, columns: slice) -> FloatArray:
-        t = np.arange(columns.start, columns.stop, dtype=float)
-        p = np.exp(-rate * np.abs(which[:, None] - t)) / (1.0 + ratio)
-        # the outermost columns stand for all that lies beyond as well
-        p[:, (t > 0) & (t < span)] *= -np.expm1(-rate)
-        return np.asarray(p)
-
-    def block(rows: slice | IntArray, columns: slice) -> FloatArray:
-        if code_of is not None:
-            return np.asarray(mass[rows] * likelihood(points[code_of[rows]], columns))
-        return np.asarray(shares[rows] @ likelihood(points, columns))
-
-    read = np.bincount(codes, weights=pi, minlength=len(points))
-    outputs = int(span) + 1
-    step = max(1, 2**20 // len(points))
-    parts = [slice(a, min(a + step, outputs)) for a in range(0, outputs, step)]
-    pbar = np.concatenate([read @ likelihood(points, part) for part in parts])
-    return sum_over_outputs(Joint(pbar, block), game, "exact sum over whole numbers")
+    found = solve_density(mechanism, game, values, pi)
+    return found or estimate(mechanism, game, values, pi, sampling)
 
 
-def _shares(game: Game, codes: IntArray, pi: FloatArray, size: int) -> tuple[Any, IntArray | None]:
-    """Sparse joint probabilities, classes x codes; and the code of each class if it has one."""
-    from scipy import sparse
+@solve.register(Geometric)
+@solve.register(DiscreteGaussian)
+def _whole(
+    mechanism: Geometric | DiscreteGaussian,
+    game: Game,
+    values: FloatArray,
+    pi: FloatArray,
+    sampling: Sampling,
+) -> Solution:
+    return solve_whole(mechanism, game, values, pi)
 
-    assert game.class_of is not None and game.probabilities is not None
-    kept = np.flatnonzero(game.class_of >= 0)
-    shares = sparse.csr_array(
-        (pi[kept], (game.class_of[kept], codes[kept])), shape=(len(game.probabilities), size)
+
+@solve.register(Staircase)
+@solve.register(Duchi)
+@solve.register(Piecewise)
+@solve.register(Hybrid)
+def _steps(
+    mechanism: Any, game: Game, values: FloatArray, pi: FloatArray, sampling: Sampling
+) -> Solution:
+    return solve_steps(mechanism, game, values, pi)
+
+
+@solve.register
+def _black_box(
+    mechanism: BlackBox, game: Game, values: Any, pi: FloatArray, sampling: Sampling
+) -> Solution:
+    raise DpradError(
+        "a BlackBox has no likelihood, so its risk cannot be computed. Assess its promise "
+        "(assess(dprad.PureDP(...), ...)), or simulate an attack on it (dprad.simulate)."
     )
-    shares.sum_duplicates()
-    single = bool(np.all(np.diff(shares.indptr) == 1))
-    return shares, shares.indices.astype(np.intp) if single else None

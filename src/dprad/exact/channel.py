@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +23,8 @@ from dprad.success import Singletons, starts
 
 # Entries of a block: small enough for the cache, large enough to pay for the calls.
 BLOCK_ENTRIES = 2**17
+# Entries of the blocks from which pbar is summed.
+PBAR_ENTRIES = 2**20
 # Gains that differ by less than this share of an output's probability are ties.
 TIE = 1e-12
 
@@ -32,6 +35,58 @@ class Joint:
 
     pbar: FloatArray
     block: Callable[[slice | IntArray, slice], FloatArray]
+
+
+def shares(game: Game, codes: IntArray, pi: FloatArray, size: int) -> tuple[Any, IntArray | None]:
+    """Sparse joint probabilities, classes x codes; and the code of each class if it has one."""
+    from scipy import sparse
+
+    assert game.class_of is not None and game.probabilities is not None
+    kept = np.flatnonzero(game.class_of >= 0)
+    joint = sparse.csr_array(
+        (pi[kept], (game.class_of[kept], codes[kept])), shape=(len(game.probabilities), size)
+    )
+    joint.sum_duplicates()
+    single = bool(np.all(np.diff(joint.indptr) == 1))
+    return joint, joint.indices.astype(np.intp) if single else None
+
+
+def sum_by_likelihood(
+    likelihood: Callable[[slice | IntArray, slice], FloatArray],
+    outputs: int,
+    game: Game,
+    codes: IntArray,
+    pi: FloatArray,
+    size: int,
+    method: str,
+) -> Solution:
+    """The exact sum for a channel that is made as it is needed.
+
+    `likelihood(codes, outputs)` gives a block of its size x outputs matrix.
+    """
+    joint, code_of = shares(game, codes, pi, size)
+    mass = game.probabilities[:, None]  # type: ignore[index]
+    everyone = slice(0, size)
+
+    def mixed(rows: slice | IntArray, columns: slice) -> FloatArray:
+        return np.asarray(joint[rows] @ likelihood(everyone, columns))
+
+    def straight(rows: slice | IntArray, columns: slice) -> FloatArray:
+        return np.asarray(mass[rows] * likelihood(rows, columns))
+
+    def picked(rows: slice | IntArray, columns: slice) -> FloatArray:
+        assert code_of is not None
+        return np.asarray(mass[rows] * likelihood(code_of[rows], columns))
+
+    if code_of is None:
+        block = mixed
+    else:
+        block = straight if np.array_equal(code_of, np.arange(size)) else picked
+    read = np.bincount(codes, weights=pi, minlength=size)
+    step = max(1, PBAR_ENTRIES // size)
+    parts = [slice(a, min(a + step, outputs)) for a in range(0, outputs, step)]
+    pbar = np.concatenate([read @ likelihood(everyone, part) for part in parts])
+    return sum_over_outputs(Joint(pbar, block), game, method)
 
 
 def sum_over_outputs(joint: Joint, game: Game, method: str) -> Solution:

@@ -31,8 +31,19 @@ SAME = 1e-13
 _METHOD = "exact, by upper envelopes"
 
 
-def solve_laplace(game: Game, values: FloatArray, pi: FloatArray) -> Solution:
-    """Records z with probability pi[z] read as values[z], in units of the noise."""
+def solve_laplace(
+    game: Game,
+    values: FloatArray,
+    pi: FloatArray,
+    *,
+    height: FloatArray | None = None,
+    ends: FloatArray | None = None,
+) -> Solution:
+    """Records z with probability pi[z] read as values[z], in units of the noise.
+
+    With `height` and `ends` the density of record z is height[z] e^{-|t - values[z]|} between the
+    ends and zero beyond (the exponential mechanism), instead of half of it everywhere.
+    """
     from scipy import sparse
 
     sets, kept = game.sets, np.flatnonzero(pi > 0)
@@ -42,9 +53,15 @@ def solve_laplace(game: Game, values: FloatArray, pi: FloatArray) -> Solution:
     weight = sparse.csr_array(
         (pi[kept], (game.class_of[kept], place)), shape=(len(game.probabilities), len(points))
     )
-    # beyond the ends: one output each, the weight of the records as seen from there
-    ends = np.stack([np.exp(points[0] - points), np.exp(points - points[-1])], axis=1) / 2
-    outer = np.asarray(weight @ ends)
+    if height is not None:
+        level = np.empty(len(points))
+        level[place] = 2 * height[kept]
+        weight = weight @ sparse.diags_array(level)
+    # beyond the outermost values: one output each, the weight of the records as seen from there
+    seen = np.stack([np.exp(points[0] - points), np.exp(points - points[-1])], axis=1) / 2
+    if ends is not None:
+        seen *= -np.expm1([ends[0] - points[0], points[-1] - ends[1]])
+    outer = np.asarray(weight @ seen)
     tails = sum_over_outputs(Joint(outer.sum(axis=0), lambda r, c: outer[r, c]), game, _METHOD)
     rad, luck, hits = tails.rad, tails.success_out, tails.rero
     if len(sets.mass):

@@ -1,175 +1,242 @@
-"""Gaussian noise: panels with a proven error.
+"""Densities on the line: panels with an error bound.
 
-Cut the line into panels and let the attack name one set a panel and fiber: its RAD is a finite sum
-of differences of the distribution function, exact, and a lower bound on RAD*. In a panel of width w
-the gain of a set S stays within ``L_S w/2`` of its average, L_S a bound on its slope there; so what
-another set T could add to the choice S is at most
-``w ((L_S + L_T) w/2 - (average_S - average_T))_+``. Their sum is the error bound. Panels that owe
-any are halved until the bound is met: only those in which the best guess changes survive, so the
-work grows with the number of changes and of digits.
+On each panel every density is a Legendre series, so every gain is one too. Let the attack name one
+set a panel and fiber, the one of the largest mean gain: an attack, so a lower bound on RAD*, whose
+value is exact. What another set T could add is the positive part of gain_T - gain_S, a series
+``-d_0 - d_1 x - ...`` that stays below the line ``-d_0 - d_1 x + sum_{k>=2} |d_k|``. The largest of
+these lines and zero is convex in x, so its integral is at most half the width times the sum of its
+values at both ends: the error bound of the panel. Rivals whose line is nowhere positive are out;
+panels that still owe something are halved, together with their rivals. Since differences of gains
+are bounded, not the gains, nearly equal guesses are told apart like any others.
 
-O(C (m + R)) a round for C changes, m values and R sets; some thirty rounds.
+O(P m) for P panels and m values to begin with, then O(1) a round for each change of the best guess.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 
+from dprad import legendre
 from dprad.arrays import FloatArray, IntArray
 from dprad.exact.channel import Joint, sum_over_outputs
 from dprad.exact.solution import Solution
 from dprad.games import Game
+from dprad.mechanisms.density import Density
+from dprad.mechanisms.gaussian import Gaussian
 from dprad.success import starts
 
-# The error that is asked for, and how many rounds may be spent on it.
+# The error that is asked for, the halvings that may be spent on it, and what is still an answer.
 TOLERANCE = 1e-10
-ROUNDS = 60
-# More panels than this still open: two gains hardly differ, and panels will not tell them apart.
-MAX_PANELS = 2**13
-# Panels to begin with, for each standard deviation.
-PANELS = 8
-# Beyond so many standard deviations from every record there is nothing (1e-19 of probability).
+ROUNDS = 45
+ACCEPTED = 1e-5
+# Gains that differ by less than this share of an output's probability are ties.
+TIE = 1e-13
+# Half the width of a panel in standard deviations, and how far out the normal density reaches
+# (1e-19 of probability beyond).
+HALF = 0.25
 REACH = 9.0
-# Entries of a block of panels.
-BLOCK_ENTRIES = 2**20
+# Largest |derivative| of the normal density of the order of the series: Cramer's bound on Hermite
+# functions, 1.0865 sqrt(n!) / sqrt(2 pi).
+_STEEP = 1.0865 * float(np.sqrt(np.prod(np.arange(1.0, legendre.TERMS + 1.0)) / (2 * np.pi)))
+# Panels, in standard deviations of range, that are worth the work.
+MAX_PANELS = 2**15
+# Coefficients that are held at once, and rivals that a block may have.
+BLOCK_ENTRIES = 2**21
+MAX_RIVALS = 2**20
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Line:
+    """Densities of values on the line: series on panels, block by block, and atoms.
+
+    `blocks` gives (half widths, series: values x panels x terms). `atoms` is values x outputs of
+    positive probability. `error` bounds what the series leave out, in total.
+    """
+
+    blocks: Iterator[tuple[FloatArray, FloatArray]]
+    panels: int
+    atoms: FloatArray
+    error: float
 
 
 def solve_gaussian(
-    sigma: float,
-    clamp: tuple[float, float] | None,
-    game: Game,
-    values: FloatArray,
-    pi: FloatArray,
+    mechanism: Gaussian, game: Game, values: FloatArray, pi: FloatArray
 ) -> Solution | None:
-    """Records z with probability pi[z] read as values[z]. The value is the upper end.
-
-    None where gains are too nearly equal, or values too far apart, for panels to decide.
-    """
-    from scipy import sparse
-
-    sets, kept = game.sets, np.flatnonzero(pi > 0)
-    assert sets is not None and game.class_of is not None and game.probabilities is not None
-    base = float(values[kept].min())
-    if (float(values[kept].max()) - base) / MAX_PANELS * PANELS >= sigma:
+    """Records z with probability pi[z] read as values[z]; None if their range is too large."""
+    weight, points = _weights(game, values, pi)
+    with np.errstate(over="ignore"):
+        scaled = (points - points[0]) / mechanism.sigma
+    low, high = -REACH, float(scaled[-1]) + REACH
+    if not (high - low) / (2 * HALF) <= MAX_PANELS:
         return None
-    points, place = np.unique((values[kept] - base) / sigma, return_inverse=True)
-    weight = sparse.csr_array(
-        (pi[kept], (game.class_of[kept], place)), shape=(len(game.probabilities), len(points))
-    )
-    low, high = points[0] - REACH, points[-1] + REACH
-    if clamp is not None:
-        ends = (clamp[0] - base) / sigma, (clamp[1] - base) / sigma
-        low, high = max(low, ends[0]), min(high, ends[1])
+    error = 2e-19
+    if mechanism.clamp is not None:
+        ends = ((c - points[0]) / mechanism.sigma for c in mechanism.clamp)
+        low, high = max(low, next(ends)), min(high, next(ends))
+    atoms = _beyond(np.stack([scaled - low, high - scaled], axis=1))
+    count = max(1, int(np.ceil((high - low) / (2 * HALF)))) if low < high else 0
+    edges = np.linspace(low, high, count + 1)
+    half = np.full(count, (high - low) / (2 * max(count, 1)))
+    centre = (edges[1:] + edges[:-1]) / 2
 
-    def joint(a: FloatArray, b: FloatArray) -> FloatArray:
-        """Probability of each class together with an output in [a, b]."""
-        return np.asarray(weight @ _between(a - points[:, None], b - points[:, None]))
+    def blocks() -> Iterator[tuple[FloatArray, FloatArray]]:
+        step = max(1, BLOCK_ENTRIES // (legendre.TERMS * len(points)))
+        for a in range(0, count, step):
+            t = legendre.nodes(centre[a : a + step], half[a : a + step])
+            x = t[None] - scaled[:, None, None]
+            p = np.exp(-x * x / 2) / np.sqrt(2 * np.pi)
+            yield half[a : a + step], legendre.series(p)
 
-    # beyond the ends: atoms at the clamps, or next to nothing
-    outer = joint(np.array([-np.inf, high]), np.array([low, np.inf]))
-    tails = sum_over_outputs(Joint(outer.sum(axis=0), lambda r, c: outer[r, c]), game, "")
-    error = 0.0
-    if clamp is None or low > ends[0]:
-        error += float(outer[:, 0].sum())
-    if clamp is None or high < ends[1]:
-        error += float(outer[:, 1].sum())
-    rad, luck, rero = tails.rad, tails.success_out, tails.rero
-    rero_error = error
-    if len(sets.mass) and low < high:
-        count = max(1, int(np.ceil((high - low) * PANELS)))
-        edges = np.linspace(low, high, count + 1)
-        begin = starts(sets.fiber)
-        step = max(1, BLOCK_ENTRIES // max(len(points), len(sets.mass)))
-        for passing in (True, False):
-            panels = np.stack([edges[:-1], edges[1:]])
-            for rounds in range(ROUNDS + 1):
-                owed = np.zeros(panels.shape[1])
-                value, lucky = np.zeros(panels.shape[1]), np.zeros(panels.shape[1])
-                for k in range(0, panels.shape[1], step):
-                    a, b = panels[:, k : k + step]
-                    w = joint(a, b)
-                    slope = np.asarray(weight @ _steepest(a - points[:, None], b - points[:, None]))
-                    part = _panel(w, slope, b - a, game, begin, passing)
-                    value[k : k + step], lucky[k : k + step], owed[k : k + step] = part
-                # panels that owe their share or less are done
-                share = TOLERANCE / (4 * max(1, panels.shape[1]))
-                done = owed <= share
-                if rounds == ROUNDS or np.count_nonzero(~done) > MAX_PANELS:
-                    return None
-                if passing:
-                    rad += float(value[done].sum())
-                    luck += float(lucky[done].sum())
-                    error += float(owed[done].sum())
-                else:
-                    rero += float(value[done].sum())
-                    rero_error += float(owed[done].sum())
-                panels = panels[:, ~done]
-                if panels.shape[1] == 0:
-                    break
-                middle = panels.mean(axis=0)
-                panels = np.stack([np.r_[panels[0], middle], np.r_[middle, panels[1]]])
+    # both the gain of a set and pbar are off by this at most, and so is the best of all gains
+    remainder = legendre.REMAINDER * _STEEP * (half[0] if count else 0.0) ** legendre.TERMS
+    error += 2 * remainder * max(0.0, high - low)
+    return _solve(Line(blocks(), count, atoms, error), game, weight, _PROVEN)
+
+
+def solve_density(
+    mechanism: Density, game: Game, values: FloatArray, pi: FloatArray
+) -> Solution | None:
+    """Records z with probability pi[z] read as values[z]; None if panels cannot decide."""
+    weight, points = _weights(game, values, pi)
+    found = mechanism.panels(points)
+    total = 2 * found.series[..., 0] @ found.half
+    error = 2 * (float(found.error.sum()) + float(np.abs(total - 1.0).max()))
+    step = max(1, BLOCK_ENTRIES // (legendre.TERMS * len(points)))
+    parts = [slice(a, a + step) for a in range(0, len(found.half), step)]
+    blocks = ((found.half[part], found.series[:, part]) for part in parts)
+    line = Line(blocks, len(found.half), np.zeros((len(points), 0)), error)
+    return _solve(line, game, weight, _ESTIMATED)
+
+
+_PROVEN = "exact, by panels with a proven error"
+_ESTIMATED = "exact, by panels; the error of resolving the density is estimated"
+
+
+def _solve(line: Line, game: Game, weight: Any, method: str) -> Solution | None:
+    sets = game.sets
+    assert sets is not None and game.probabilities is not None
+    outer = np.asarray(weight @ line.atoms)
+    ends = sum_over_outputs(Joint(outer.sum(axis=0), lambda r, c: outer[r, c]), game, method)
+    totals = np.array([ends.rad, ends.success_out, 0.0])
+    hits = np.array([ends.rero, 0.0, 0.0])
+    if len(sets.mass):
+        whole = sets.sizes == len(game.probabilities)
+        for half, density in line.blocks:
+            shape = (len(half), legendre.TERMS)
+            joint = np.asarray(weight @ density.reshape(len(density), -1))
+            pbar = joint.sum(axis=0)
+            hit = sets.sums(joint)
+            gain = hit - sets.mass[:, None] * pbar
+            gain[whole] = 0.0  # a set of all classes gains nothing, exactly
+            share = TOLERANCE * len(half) / line.panels
+            stacks = [x.reshape(-1, *shape).swapaxes(0, 1) for x in (gain, hit)]
+            first = 0 if game.membership else -1  # where passing stands among guesses that tie
+            totals += _refine(stacks[0], pbar.reshape(shape), half, game, share, first)
+            hits += _refine(stacks[1], pbar.reshape(shape), half, game, share, None)
+    rad, luck, owed = (float(x) for x in totals)
+    error = owed + line.error
+    if error > ACCEPTED:
+        return None
     return Solution(
         rad=rad + error,
         success_out=luck,
-        rero=rero + rero_error,
-        method=_METHOD,
-        interval=(rad, rad + error),
+        rero=float(hits[0] + hits[2]) + line.error,
+        method=method,
+        interval=(max(0.0, rad - line.error), rad + error),
     )
 
 
-_METHOD = "exact, by panels with a proven error"
-
-
-def _panel(
-    w: FloatArray,
-    slope: FloatArray,
-    width: FloatArray,
+def _refine(
+    series: FloatArray,
+    pbar: FloatArray,
+    half: FloatArray,
     game: Game,
-    begin: IntArray,
-    passing: bool,
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """For each panel: the best constant choice, its luck, and what other choices could add."""
-    sets, pi = game.sets, game.probabilities
-    assert sets is not None and pi is not None
-    pbar = w.sum(axis=0)
-    total, steep = sets.sums(w), sets.sums(slope)
-    if passing:
-        # a set of all classes gains nothing, exactly; rounding must not make it compete
-        partial = (sets.sizes < len(pi))[:, None]
-        total = np.where(partial, total - sets.mass[:, None] * pbar, 0.0)
-        steep = np.where(partial, steep + sets.mass[:, None] * slope.sum(axis=0), 0.0)
-    run = np.repeat(np.arange(len(begin)), np.diff(np.r_[begin, len(total)]))
-    best = np.maximum.reduceat(total, begin, axis=0)
-    # one set is chosen, the first of those that tie; all others are rivals
-    row = np.broadcast_to(np.arange(len(total))[:, None], total.shape)
-    first = np.minimum.reduceat(np.where(total >= best[run], row, len(total)), begin, axis=0)
-    chosen = row == first[run]
-    own = np.take_along_axis(steep, first, axis=0)
-    named = sets.mass[first]
-    if passing:
-        idle = best <= 0.0 if game.membership else best < 0.0
-        best, own, named = (np.where(idle, 0.0, x) for x in (best, own, named))
-        chosen = chosen & ~idle[run]
-    # a wobble of half the width times the slopes, less the head start, over the width
-    reach = (own[run] + steep) * width / 2 * width - (best[run] - total)
-    owed = np.maximum.reduceat(np.where(chosen, 0.0, reach), begin, axis=0)
-    if passing:
-        owed = np.maximum(owed, np.where(idle, 0.0, own * width / 2 * width - best))
-    return best.sum(axis=0), (named * pbar).sum(axis=0), np.maximum(owed, 0.0).sum(axis=0)
+    budget: float,
+    passing: int | None,
+) -> FloatArray:
+    """Integral of the best series of each fiber, its prior mass against pbar, and the error owed.
+
+    `series` is panels x sets x terms. A group is a panel and a fiber; rows are the rivals of
+    groups, in order.
+    """
+    sets = game.sets
+    assert sets is not None
+    slots, begin = _slots(sets.fiber, passing)
+    zero = np.zeros((len(half), 1, legendre.TERMS))
+    rows = np.concatenate([series, zero], axis=1)[:, slots].reshape(-1, legendre.TERMS)
+    mass = np.tile(np.r_[sets.mass, 0.0][slots], len(half))
+    fibers = len(begin)
+    run = np.repeat(np.arange(fibers), np.diff(np.r_[begin, len(slots)]))
+    group = (np.arange(len(half))[:, None] * fibers + run).reshape(-1)
+    width, mean = np.repeat(half, fibers), np.repeat(pbar, fibers, axis=0)
+    value = luck = error = 0.0
+    for rounds in range(ROUNDS + 1):
+        begin = starts(group)
+        best = np.maximum.reduceat(rows[:, 0], begin)
+        near = TIE * mean[:, 0]
+        tied = rows[:, 0] >= (best - near)[group]
+        chosen = np.minimum.reduceat(np.where(tied, np.arange(len(rows)), len(rows)), begin)
+        left, right = _ahead(rows, rows[chosen][group])
+        ends = [np.maximum(np.maximum.reduceat(x, begin), 0.0) for x in (left, right)]
+        owed = width * (ends[0] + ends[1])
+        rival = (left > 0) | (right > 0)
+        live = int(np.count_nonzero(rival))
+        done = owed <= budget / (32 * max(1, len(begin)))
+        if rounds == ROUNDS or live > MAX_RIVALS:
+            done[:] = True
+        value += 2 * float(width[done] @ rows[chosen[done], 0])
+        luck += 2 * float((width * mass[chosen] * mean[:, 0])[done].sum())
+        error += float(owed[done].sum())
+        if done.all():
+            break
+        rival[chosen] = True
+        kept = rival & ~done[group]
+        number = np.cumsum(~done) - 1
+        group = number[group[kept]]
+        groups = int(number[-1]) + 1
+        rows = np.concatenate([rows[kept] @ side for side in legendre.HALVES])
+        mean = np.concatenate([mean[~done] @ side for side in legendre.HALVES])
+        mass = np.tile(mass[kept], 2)
+        width = np.tile(width[~done] / 2, 2)
+        group = np.r_[group, group + groups]
+    return np.array([value, luck, error])
 
 
-def _between(a: FloatArray, b: FloatArray) -> FloatArray:
-    """Pr[a < N <= b], taken in the smaller tail."""
+def _ahead(rows: FloatArray, own: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """By how much each row can exceed `own` at the left and at the right end of its panel."""
+    d = own - rows
+    wobble = np.abs(d[:, 2:]).sum(axis=1) - d[:, 0]
+    return wobble + d[:, 1], wobble - d[:, 1]
+
+
+def _slots(fiber: IntArray, passing: int | None) -> tuple[IntArray, IntArray]:
+    """Sets by fiber, a pass (the last index) before or after those of each; where runs begin."""
+    begin = starts(fiber)
+    if passing is None:
+        return np.arange(len(fiber)), begin
+    ends = np.r_[begin[1:], len(fiber)]
+    where = begin if passing == 0 else ends
+    slots = np.insert(np.arange(len(fiber)), where, len(fiber))
+    return slots, begin + np.arange(len(begin))
+
+
+def _weights(game: Game, values: FloatArray, pi: FloatArray) -> tuple[Any, FloatArray]:
+    """Sparse probabilities of classes at values, and the distinct values."""
+    from scipy import sparse
+
+    kept: IntArray = np.flatnonzero(pi > 0)
+    assert game.class_of is not None and game.probabilities is not None
+    points, place = np.unique(values[kept], return_inverse=True)
+    shape = (len(game.probabilities), len(points))
+    return sparse.csr_array((pi[kept], (game.class_of[kept], place)), shape=shape), points
+
+
+def _beyond(distance: FloatArray) -> FloatArray:
+    """Pr[N > distance]."""
     from scipy.special import ndtr
 
-    return np.asarray(np.where(a > 0, ndtr(-a) - ndtr(-b), ndtr(b) - ndtr(a)))
-
-
-def _steepest(a: FloatArray, b: FloatArray) -> FloatArray:
-    """The largest |slope| of the normal density on [a, b]: at +-1 if inside, else at an end."""
-
-    def at(x: FloatArray) -> FloatArray:
-        return np.asarray(np.abs(x) * np.exp(-x * x / 2) / np.sqrt(2 * np.pi))
-
-    peak = ((a <= 1) & (b >= 1)) | ((a <= -1) & (b >= -1))
-    return np.where(peak, np.exp(-0.5) / np.sqrt(2 * np.pi), np.maximum(at(a), at(b)))
+    return np.asarray(ndtr(-distance))

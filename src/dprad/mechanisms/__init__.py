@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from dprad.mechanisms.base import Mechanism
+from dprad.mechanisms.black_box import BlackBox
+from dprad.mechanisms.bounded import Duchi, Hybrid, Piecewise
 from dprad.mechanisms.channel import Channel
 from dprad.mechanisms.composed import Composed, Repeated
-from dprad.mechanisms.gaussian import Gaussian
+from dprad.mechanisms.density import Density
+from dprad.mechanisms.exponential import Exponential, ExponentialInterval
+from dprad.mechanisms.gaussian import DiscreteGaussian, Gaussian
 from dprad.mechanisms.grr import GRR
+from dprad.mechanisms.hadamard import HadamardResponse
 from dprad.mechanisms.hashing import BLH, OLH
+from dprad.mechanisms.histogram import SHE, THE
 from dprad.mechanisms.laplace import Geometric, Laplace
+from dprad.mechanisms.staircase import Staircase
 from dprad.mechanisms.subset import SubsetSelection
 from dprad.mechanisms.unary import OUE, SUE, UnaryEncoding
 
@@ -17,14 +24,26 @@ __all__ = [
     "GRR",
     "OLH",
     "OUE",
+    "SHE",
     "SUE",
+    "THE",
+    "BlackBox",
     "Channel",
     "Composed",
+    "Density",
+    "DiscreteGaussian",
+    "Duchi",
+    "Exponential",
+    "ExponentialInterval",
     "Gaussian",
     "Geometric",
+    "HadamardResponse",
+    "Hybrid",
     "Laplace",
     "Mechanism",
+    "Piecewise",
     "Repeated",
+    "Staircase",
     "SubsetSelection",
     "UnaryEncoding",
 ]

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dprad.arrays import FloatArray
-from dprad.errors import DpradError, number
+from dprad.errors import DpradError, interval, number
 
 # Differences must stand out of the rounding of the numbers by so much.
 PRECISION = 1e-7
@@ -27,13 +27,7 @@ class Additive:
             raise DpradError("sensitivity must be positive, but is 0.")
         if self.clamp is None:
             return
-        try:
-            low, high = self.clamp
-        except (TypeError, ValueError):
-            raise DpradError(f"clamp must be a pair (low, high), but is {self.clamp!r}.") from None
-        low, high = number(low, "clamp low"), number(high, "clamp high")
-        if not low < high:
-            raise DpradError(f"clamp must be a pair low < high, but is {self.clamp!r}.")
+        low, high = interval(self.clamp, "clamp")
         if self.whole and not (low == int(low) and high == int(high)):
             raise DpradError(f"clamp must be whole numbers here, but is {self.clamp!r}.")
         object.__setattr__(self, "clamp", (low, high))
@@ -41,22 +35,7 @@ class Additive:
     def reads(self, values: Any) -> FloatArray:
         """The numbers it is run on, or a `DpradError` that names what a record reads."""
         name = type(self).__name__
-        bad = [v for v in values if isinstance(v, str | bool) or v is None]
-        if bad:
-            raise DpradError(f"{name} reads numbers, but a record reads {bad[0]!r}.")
-        try:
-            numbers = np.asarray([float(v) for v in values])
-        except (TypeError, ValueError, OverflowError):
-            raise DpradError(f"{name} reads numbers, but some record reads none.") from None
-        if not np.all(np.isfinite(numbers)):
-            raise DpradError(f"{name} reads finite numbers, but a record reads infinity or NaN.")
-        distinct = np.unique(numbers)
-        gap = float(np.diff(distinct).min(initial=np.inf))
-        if len(distinct) < len(set(values)) or np.abs(numbers).max() * PRECISION > gap:
-            raise DpradError(
-                f"{name} reads numbers that differ by too little for their size, such as "
-                f"{numbers[-1]:.17g}. Count them from the smallest one, with query=."
-            )
+        numbers = numbers_read(values, name)
         broken = numbers[numbers != np.rint(numbers)]
         if self.whole and len(broken):
             raise DpradError(f"{name} reads whole numbers, but a record reads {broken[0]:g}.")
@@ -77,3 +56,36 @@ class Additive:
 
     def _clip(self, outputs: Any) -> FloatArray:
         return np.asarray(outputs if self.clamp is None else np.clip(outputs, *self.clamp))
+
+
+def numbers_read(values: Any, name: str) -> FloatArray:
+    """What records read, as numbers that stand apart, or a `DpradError` that names one."""
+    bad = [v for v in values if isinstance(v, str | bool) or v is None]
+    if bad:
+        raise DpradError(f"{name} reads numbers, but a record reads {bad[0]!r}.")
+    try:
+        numbers = np.asarray([float(v) for v in values])
+    except (TypeError, ValueError, OverflowError):
+        raise DpradError(f"{name} reads numbers, but some record reads none.") from None
+    if not np.all(np.isfinite(numbers)):
+        raise DpradError(f"{name} reads finite numbers, but a record reads infinity or NaN.")
+    distinct = np.unique(numbers)
+    gap = float(np.diff(distinct).min(initial=np.inf))
+    if len(distinct) < len(set(values)) or np.abs(numbers).max() * PRECISION > gap:
+        raise DpradError(
+            f"{name} reads numbers that differ by too little for their size, such as "
+            f"{numbers[-1]:.17g}. Count them from the smallest one, with query=."
+        )
+    return numbers
+
+
+def numbers_within(values: Any, bounds: tuple[float, float], name: str) -> FloatArray:
+    """The same, all within bounds."""
+    numbers, (low, high) = numbers_read(values, name), bounds
+    outside = numbers[(numbers < low) | (numbers > high)]
+    if len(outside):
+        raise DpradError(
+            f"{name} reads numbers in [{low:g}, {high:g}], but a record reads {outside[0]:g}. Set "
+            "bounds=(low, high)."
+        )
+    return numbers

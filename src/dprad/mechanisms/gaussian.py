@@ -1,24 +1,53 @@
-"""Gaussian noise on a number.
+"""Gaussian noise on a number, and its whole-number form.
 
 A value that moves by at most the sensitivity under noise of standard deviation sigma is
-(sensitivity/sigma)-Gaussian DP.
+(sensitivity/sigma)-Gaussian DP. The discrete Gaussian puts probability proportional to
+``exp(-k^2/(2 sigma^2))`` on whole numbers k; its promise is its exact profile.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dprad.arrays import FloatArray
 from dprad.errors import DpradError, number
-from dprad.guarantees import REPLACE_ONE, GaussianDP
+from dprad.guarantees import REPLACE_ONE, GaussianDP, Profile, PureDP
 from dprad.mechanisms.additive import Additive
+
+# Beyond so many standard deviations a discrete Gaussian has no probability that a float can hold.
+REACH = 39.0
+# The largest sigma of a discrete Gaussian: its table has 78 entries for each unit of it.
+MAX_SIGMA = 1e5
+
+
+class _Normal(Additive):
+    """What both share: the noise, in standard deviations."""
+
+    __slots__ = ()
+    sigma: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sigma", number(self.sigma, "sigma", low=0))
+        if self.sigma == 0:
+            raise DpradError("sigma must be positive, but is 0: there would be no noise.")
+        self._check()
+
+    def describe(self) -> dict[str, Any]:
+        """Plain words and numbers, for output."""
+        return {
+            "kind": type(self).__name__,
+            "sigma": self.sigma,
+            "sensitivity": self.sensitivity,
+            "clamp": None if self.clamp is None else list(self.clamp),
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gaussian(Additive):
+class Gaussian(_Normal):
     """Gaussian noise of standard deviation sigma.
 
     Examples
@@ -31,12 +60,6 @@ class Gaussian(Additive):
     sigma: float
     sensitivity: float = 1.0
     clamp: tuple[float, float] | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "sigma", number(self.sigma, "sigma", low=0))
-        if self.sigma == 0:
-            raise DpradError("sigma must be positive, but is 0: there would be no noise.")
-        self._check()
 
     @property
     def guarantee(self) -> GaussianDP:
@@ -69,11 +92,121 @@ class Gaussian(Additive):
         low, high = self.clamp
         return np.asarray(np.where(t <= low, left, np.where(t >= high, right, inside)))
 
-    def describe(self) -> dict[str, Any]:
-        """Plain words and numbers, for output."""
-        return {
-            "kind": "Gaussian",
-            "sigma": self.sigma,
-            "sensitivity": self.sensitivity,
-            "clamp": None if self.clamp is None else list(self.clamp),
-        }
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiscreteGaussian(_Normal):
+    """Whole numbers k with probability proportional to exp(-k^2/(2 sigma^2)).
+
+    Examples
+    --------
+    >>> import math
+    >>> mechanism = DiscreteGaussian(sigma=1.0)
+    >>> ratio = mechanism.log_likelihood(1, 0) - mechanism.log_likelihood(0, 0)
+    >>> round(float(ratio), 12)
+    -0.5
+
+    """
+
+    sigma: float
+    sensitivity: float = 1.0
+    clamp: tuple[float, float] | None = None
+
+    whole: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        _Normal.__post_init__(self)
+        number(self.sigma, "sigma", high=MAX_SIGMA, hint="Beyond, Gaussian is as good.")
+
+    @property
+    def guarantee(self) -> Profile | PureDP:
+        """Its exact profile.
+
+        The noise is log-concave, so the best test of two records is a threshold, and records at the
+        distance of the (whole part of the) sensitivity are the easiest to tell.
+        """
+        shift = int(self.sensitivity)
+        if shift == 0:
+            return PureDP(0.0, neighbours=REPLACE_ONE)
+        sigma, reach = self.sigma, len(_tail(self.sigma)) // 2 - 1
+        tail = _tail(sigma)
+
+        def beyond(k: int) -> float:
+            """Pr[noise >= k]."""
+            return float(tail[min(max(k + reach, 0), 2 * reach + 1)])
+
+        def delta(epsilon: float) -> float:
+            # outputs from the first at which the log-ratio shift (2 k - shift)/(2 sigma^2) exceeds
+            first = float(np.ceil(epsilon * sigma**2 / shift + shift / 2))
+            if first - shift > reach:
+                return 0.0
+            k = int(first)
+            return max(0.0, beyond(k - shift) - float(np.exp(epsilon)) * beyond(k))
+
+        return Profile(delta, neighbours=REPLACE_ONE)
+
+    def error(self, confidence: float = 0.95) -> float:
+        """The noise stays within this whole number with at least the given probability."""
+        level = number(confidence, "confidence", low=0, high=1)
+        tail = _tail(self.sigma)
+        reach = len(tail) // 2 - 1
+        outside = 2 * tail[reach + 1 :]  # Pr[|noise| > 0, 1, ...]
+        return float(np.argmax(outside <= (1.0 - level) * (1 + 1e-12)))
+
+    def sample(self, records: Any, rng: np.random.Generator) -> FloatArray:
+        """One output a record, by rejection from two-sided geometric numbers. O(n)."""
+        values = np.asarray(records, dtype=float)
+        noise = np.empty(values.size)
+        todo = np.arange(values.size)
+        scale = float(np.floor(self.sigma) + 1.0)
+        stop = -np.expm1(-1.0 / scale)
+        while len(todo):
+            k = (rng.geometric(stop, len(todo)) - rng.geometric(stop, len(todo))).astype(float)
+            over = (np.abs(k) - self.sigma**2 / scale) / self.sigma
+            kept = rng.random(len(todo)) < np.exp(-over * over / 2)
+            noise[todo[kept]] = k[kept]
+            todo = todo[~kept]
+        return self._clip(values + noise.reshape(values.shape))
+
+    def log_likelihood(self, outputs: Any, records: Any) -> FloatArray:
+        """Log-probability; at the clamps that of all beyond."""
+        t, v = np.broadcast_arrays(np.asarray(outputs, float), np.asarray(records, float))
+        x = (t - v) / self.sigma
+        inside = -x * x / 2 - _log_total(self.sigma)
+        if self.clamp is None:
+            return np.asarray(inside)
+        tail = _tail(self.sigma)
+        reach = len(tail) // 2 - 1
+
+        def beyond(k: FloatArray) -> FloatArray:
+            with np.errstate(divide="ignore"):
+                return np.asarray(np.log(tail[np.clip(k + reach, 0, 2 * reach + 1).astype(int)]))
+
+        low, high = self.clamp
+        return np.asarray(
+            np.where(t <= low, beyond(v - t), np.where(t >= high, beyond(t - v), inside))
+        )
+
+    def probabilities(self) -> FloatArray:
+        """Of the noise -r .. r, beyond which there is nothing a float can hold."""
+        return np.asarray(-np.diff(_tail(self.sigma)))
+
+
+def _log_total(sigma: float) -> float:
+    """Log of the sum of exp(-k^2/(2 sigma^2)); sqrt(2 pi) sigma to all digits from sigma 2 on."""
+    if sigma >= 2.0:
+        return float(np.log(sigma) + np.log(2 * np.pi) / 2)
+    k = np.arange(1.0, np.ceil(REACH * sigma) + 1.0)
+    return float(np.log1p(2 * np.sum(np.exp(-((k / sigma) ** 2) / 2))))
+
+
+@lru_cache(maxsize=8)
+def _tail(sigma: float) -> FloatArray:
+    """Pr[noise >= k] for k = -r .. r+1; sums from the small end, so each is accurate."""
+    r = max(1, int(np.ceil(REACH * sigma)))
+    k = np.arange(r + 1.0)
+    p = np.exp(-((k / sigma) ** 2) / 2 - _log_total(sigma))
+    upper = np.cumsum(p[::-1])[::-1]  # k = 0 .. r
+    lower = 1.0 - upper[1:][::-1]  # k = -r+1 .. 0
+    tail = np.r_[1.0, lower, upper[1:], 0.0]
+    tail.setflags(write=False)
+    return np.asarray(tail)

@@ -22,7 +22,7 @@ from dprad.mechanisms.packed import Words
 from dprad.mechanisms.support import Supports
 
 
-class _Bits:
+class Bits:
     """What all unary encodings share; they say what size, p and q are."""
 
     __slots__ = ()
@@ -72,7 +72,7 @@ class _Bits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnaryEncoding(_Bits):
+class UnaryEncoding(Bits):
     """Bits that are one with probability p (the true value's) or q (all others').
 
     Examples
@@ -107,7 +107,7 @@ class UnaryEncoding(_Bits):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OUE(_Bits):
+class OUE(Bits):
     """Optimal unary encoding: p = 1/2, q = 1/(e^epsilon + 1).
 
     Its risk never exceeds (m-1)/(2m), however large epsilon is.
@@ -153,7 +153,7 @@ class OUE(_Bits):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SUE(_Bits):
+class SUE(Bits):
     """Symmetric unary encoding (basic RAPPOR): every bit tells the truth with probability p.
 
     With `delta`, p solves ``p^2 - e^epsilon (1-p)^2 = delta``: two records differ in two bits.
@@ -169,7 +169,7 @@ class SUE(_Bits):
     @property
     def log_ratio(self) -> float:
         """Epsilon, to the last digit, where delta is 0."""
-        return self.epsilon if self.delta == 0.0 else _Bits.log_ratio.__get__(self)
+        return self.epsilon if self.delta == 0.0 else Bits.log_ratio.__get__(self)
 
     @property
     def p(self) -> float:  # type: ignore[override]

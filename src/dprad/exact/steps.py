@@ -1,0 +1,137 @@
+"""Densities that are constant on pieces (staircase, Duchi, piecewise, hybrid): exact channels.
+
+Between two neighbouring ends of pieces, of whatever record, all outputs say the same: one column of
+a channel. The staircase repeats itself beyond the outermost records, each period e^-epsilon times
+as likely as the last: one period stands for all. O(m K) for K = O(m) columns.
+"""
+
+from __future__ import annotations
+
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+
+from dprad.arrays import FloatArray, IntArray
+from dprad.exact.channel import sum_by_likelihood
+from dprad.exact.solution import Solution
+from dprad.games import Game
+from dprad.mechanisms.bounded import Duchi, Hybrid, Piecewise
+from dprad.mechanisms.staircase import Staircase
+
+_METHOD = "exact sum over the pieces of the density"
+# Ends of pieces that differ by less than this share of the range are one.
+SAME = 1e-12
+
+
+def solve_steps(mechanism: Any, game: Game, values: FloatArray, pi: FloatArray) -> Solution:
+    """Records z with probability pi[z] read as values[z]."""
+    kept = pi > 0
+    points, place = np.unique(values[kept], return_inverse=True)
+    codes = np.zeros(len(pi), dtype=np.intp)
+    codes[kept] = place
+    likelihood, outputs = columns_of(mechanism, points)
+    return sum_by_likelihood(likelihood, outputs, game, codes, pi, len(points), _METHOD)
+
+
+@singledispatch
+def columns_of(mechanism: Any, points: FloatArray) -> tuple[Any, int]:
+    """The channel of these values as blocks: ``likelihood(rows, columns)``, and its width."""
+    raise TypeError(f"{type(mechanism).__name__} has no pieces, for {len(points)} values.")
+
+
+@columns_of.register
+def _duchi(mechanism: Duchi, points: FloatArray) -> tuple[Any, int]:
+    x = mechanism.scaled(points)
+    matrix = np.stack([mechanism.up(-x), mechanism.up(x)], axis=1)
+    return (lambda rows, columns: matrix[rows, columns]), 2
+
+
+@columns_of.register
+def _piecewise(mechanism: Piecewise, points: FloatArray) -> tuple[Any, int]:
+    if not np.isfinite(mechanism.reach):
+        return _silent(points)
+    low, high = mechanism.window(mechanism.scaled(points))
+    c = mechanism.reach
+    edges = _distinct(np.r_[-c, low, high, c], 2 * c)
+    width = np.diff(edges)
+    middle = (edges[1:] + edges[:-1]) / 2
+    inside, outside = (np.exp(d) for d in mechanism.log_densities)
+
+    def likelihood(rows: slice | IntArray, columns: slice) -> FloatArray:
+        t = middle[columns]
+        near = (low[rows][:, None] < t) & (t < high[rows][:, None])
+        return np.asarray(np.where(near, inside, outside) * width[columns])
+
+    return likelihood, len(width)
+
+
+@columns_of.register
+def _hybrid(mechanism: Hybrid, points: FloatArray) -> tuple[Any, int]:
+    piecewise, duchi = mechanism.parts
+    smooth, wide = columns_of(piecewise, points)
+    coarse, two = columns_of(duchi, points)
+    share = mechanism.share
+
+    def likelihood(rows: slice | IntArray, columns: slice) -> FloatArray:
+        a, b = columns.start, columns.stop
+        return np.concatenate(
+            [
+                share * smooth(rows, slice(min(a, wide), min(b, wide))),
+                (1.0 - share) * coarse(rows, slice(max(a - wide, 0), max(b - wide, 0))),
+            ],
+            axis=1,
+        )
+
+    return likelihood, wide + two
+
+
+@columns_of.register
+def _staircase(mechanism: Staircase, points: FloatArray) -> tuple[Any, int]:
+    step, epsilon = mechanism.sensitivity, mechanism.epsilon
+    if epsilon == 0:
+        return _silent(points)
+    assert mechanism.gamma is not None
+    first, last = points[0], points[-1]
+    if mechanism.clamp is None:
+        # one period on each side; records differ by a step at most
+        low, high, periods = first - step, last + step, 2
+    else:
+        # all beyond a clamp is one output, and so is what has no probability left
+        low, high = mechanism.clamp
+        periods = int(min(np.ceil((high - low) / step), np.ceil(750 / epsilon))) + 1
+    whole = np.arange(-periods, periods + 1.0)
+    offsets = np.r_[whole, whole + mechanism.gamma, whole - mechanism.gamma]
+    edges = np.r_[(points[:, None] + step * offsets).reshape(-1), first, last]
+    edges = edges[(edges > low) & (edges < high)]
+    edges = _distinct(np.r_[low, edges, high], high - low)
+    if mechanism.clamp is None:
+        middle = (edges[1:] + edges[:-1]) / 2
+        beyond = (middle < first) | (middle > last)
+        times = np.where(beyond, 1.0 / float(-np.expm1(-epsilon)), 1.0)
+    else:
+        edges = np.r_[-np.inf, edges, np.inf]
+        times = np.ones(len(edges) - 1)
+
+    def likelihood(rows: slice | IntArray, columns: slice) -> FloatArray:
+        z = points[rows][:, None]
+        a, b = edges[:-1][columns], edges[1:][columns]
+        above = mechanism.beyond(a - z) - mechanism.beyond(b - z)
+        below = mechanism.beyond(z - b) - mechanism.beyond(z - a)
+        # from the smaller tail, where nothing cancels
+        return np.asarray(np.where(a >= z, above, below) * times[columns])
+
+    return likelihood, len(times)
+
+
+def _silent(points: FloatArray) -> tuple[Any, int]:
+    """One output, whatever the record."""
+    matrix = np.ones((len(points), 1))
+    return (lambda rows, columns: matrix[rows, columns]), 1
+
+
+def _distinct(edges: FloatArray, span: float) -> FloatArray:
+    """Sorted, without those that differ by rounding only."""
+    edges = np.sort(edges)
+    apart = np.diff(edges) > SAME * span
+    return edges[np.r_[True, apart]]

@@ -1,0 +1,80 @@
+"""BlackBox: something that can be called and nothing more is known of it.
+
+It has no likelihood, so no exact risk: audit it, simulate an attack on it, or assess its promise.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dprad.errors import DpradError
+from dprad.guarantees import Guarantee
+from dprad.tables import array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BlackBox:
+    """A function ``run(record)`` or ``run(record, rng)`` that returns one output.
+
+    With `vectorised`, ``run(records)`` or ``run(records, rng)`` returns one output a record.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> coin = BlackBox(lambda record, rng: record ^ int(rng.random() < 0.25))
+    >>> coin.sample([0, 1, 1], np.random.default_rng(0)).shape
+    (3,)
+
+    """
+
+    run: Callable[..., Any]
+    vectorised: bool = False
+    guarantee: Guarantee | None = None
+
+    def __post_init__(self) -> None:
+        if not callable(self.run):
+            raise DpradError(
+                f"run must be a function of a record, but is a {type(self.run).__name__}."
+            )
+
+    @property
+    def takes_rng(self) -> bool:
+        """Whether it takes a generator: only then can its runs be repeated."""
+        try:
+            parameters = inspect.signature(self.run).parameters.values()
+        except (TypeError, ValueError):
+            return False
+        by_place = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        needed = [p for p in by_place if p.default is p.empty]
+        return len(needed) >= 2 or any(p.name == "rng" for p in by_place[1:])
+
+    def reads(self, values: Any) -> Any:
+        """Whatever the records are."""
+        return array(values)
+
+    def sample(self, records: Any, rng: np.random.Generator) -> Any:
+        """One output a record, by calling it."""
+        extra = (rng,) if self.takes_rng else ()
+        if self.vectorised:
+            outputs = self.run(records, *extra)
+            if len(outputs) != len(records):
+                raise DpradError(
+                    f"run must return one output a record, but returned {len(outputs)} for "
+                    f"{len(records)} records."
+                )
+            return np.asarray(outputs)
+        return np.asarray([self.run(r, *extra) for r in _plain(records)])
+
+    def describe(self) -> dict[str, Any]:
+        """Plain words and numbers, for output."""
+        return {"kind": "BlackBox", "function": getattr(self.run, "__name__", "function")}
+
+
+def _plain(records: Any) -> Any:
+    """Records as Python values, so that a function sees what a user would pass."""
+    return records.tolist() if isinstance(records, np.ndarray) else records

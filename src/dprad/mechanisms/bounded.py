@@ -1,0 +1,235 @@
+"""Numbers in an interval, reported without bias: Duchi et al., piecewise, and their hybrid.
+
+All are written for [-1, 1] and read `bounds` shifted and scaled to it; outputs are in the units of
+the records. Duchi: one of two values +-C, C = (e^eps + 1)/(e^eps - 1), the upper one more often for
+larger records. Piecewise (Wang et al. 2019): uniform on a window around the record with high
+probability, else uniform on the rest of [-C, C], C = (e^{eps/2} + 1)/(e^{eps/2} - 1). Hybrid: a
+coin between both, with the weight ``1 - e^{-eps/2}`` on the second if epsilon exceeds 0.61.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dprad.arrays import FloatArray
+from dprad.errors import interval, number
+from dprad.guarantees import REPLACE_ONE, PureDP
+from dprad.mechanisms.additive import numbers_within
+
+# Below this epsilon the hybrid is Duchi's mechanism: ln of the root of its variance equation.
+HYBRID_FROM = float(
+    np.log(
+        (-5 + 2 * (6353 - 405 * 241**0.5) ** (1 / 3) + 2 * (6353 + 405 * 241**0.5) ** (1 / 3)) / 27
+    )
+)
+
+
+class _Bounded:
+    """What all three share: the promise, the interval, and the scale to [-1, 1]."""
+
+    __slots__ = ()
+    epsilon: float
+    bounds: tuple[float, float]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", number(self.epsilon, "epsilon", low=0))
+        object.__setattr__(self, "bounds", interval(self.bounds, "bounds"))
+
+    @property
+    def guarantee(self) -> PureDP:
+        """epsilon-DP for any two numbers within the bounds."""
+        return PureDP(self.epsilon, neighbours=REPLACE_ONE)
+
+    def reads(self, values: Any) -> FloatArray:
+        """The numbers it is run on, or a `DpradError` that names what a record reads."""
+        return numbers_within(values, self.bounds, type(self).__name__)
+
+    @property
+    def _half(self) -> float:
+        return (self.bounds[1] - self.bounds[0]) / 2
+
+    def scaled(self, values: Any) -> FloatArray:
+        """Values of the records' units in [-1, 1]."""
+        low = self.bounds[0]
+        return np.asarray((np.asarray(values, dtype=float) - low) / self._half - 1.0)
+
+    def _unscaled(self, outputs: Any) -> FloatArray:
+        return np.asarray(self.bounds[0] + (np.asarray(outputs) + 1.0) * self._half)
+
+    def describe(self) -> dict[str, Any]:
+        """Plain words and numbers, for output."""
+        kind = type(self).__name__
+        return {"kind": kind, "epsilon": self.epsilon, "bounds": list(self.bounds)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Duchi(_Bounded):
+    """One of two values, whose mean is the record.
+
+    Examples
+    --------
+    >>> import math
+    >>> Duchi(epsilon=math.log(3)).reach      # (3 + 1)/(3 - 1)
+    2.0
+
+    """
+
+    epsilon: float
+    bounds: tuple[float, float] = (-1.0, 1.0)
+
+    @property
+    def reach(self) -> float:
+        """C, the size of the output on the scale of [-1, 1]; infinite at epsilon 0."""
+        half = float(np.tanh(self.epsilon / 2))
+        return 1.0 / half if half > 0 else float("inf")
+
+    def up(self, scaled: FloatArray) -> FloatArray:
+        """Probability of the upper value."""
+        return np.asarray((1.0 + scaled * np.tanh(self.epsilon / 2)) / 2)
+
+    def sample(self, records: Any, rng: np.random.Generator) -> FloatArray:
+        """One output a record. O(n)."""
+        x = self.scaled(records)
+        sign = np.where(rng.random(x.shape) < self.up(x), 1.0, -1.0)
+        return self._unscaled(sign * self.reach)
+
+    def log_likelihood(self, outputs: Any, records: Any) -> FloatArray:
+        """Log-probability of the upper or the lower value."""
+        upper = np.asarray(outputs, dtype=float) > sum(self.bounds) / 2
+        x = self.scaled(records)
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(np.where(upper, self.up(x), self.up(-x))))
+
+    def variance(self, people: int = 1) -> float:
+        """Variance of the estimated mean of so many reports, at the worst record."""
+        return (self._half * self.reach) ** 2 / people
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piecewise(_Bounded):
+    """Uniform on a window around the record, or on the rest.
+
+    Examples
+    --------
+    >>> import math
+    >>> Piecewise(epsilon=2 * math.log(3)).reach      # (3 + 1)/(3 - 1)
+    2.0
+
+    """
+
+    epsilon: float
+    bounds: tuple[float, float] = (-1.0, 1.0)
+
+    @property
+    def reach(self) -> float:
+        """C, the largest output on the scale of [-1, 1]; infinite at epsilon 0."""
+        half = float(np.tanh(self.epsilon / 4))
+        return 1.0 / half if half > 0 else float("inf")
+
+    @property
+    def near(self) -> float:
+        """Probability of the window, ``e^{eps/2}/(e^{eps/2} + 1)``."""
+        return 1.0 / (1.0 + float(np.exp(-self.epsilon / 2)))
+
+    def window(self, scaled: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Where the window of a record begins and ends, on the scale of [-1, 1]."""
+        c = self.reach
+        low = (c + 1.0) / 2 * scaled - (c - 1.0) / 2
+        return low, low + (c - 1.0)
+
+    @property
+    def log_densities(self) -> tuple[float, float]:
+        """Log-density inside and outside of the window, on the scale of [-1, 1]."""
+        # near / (C - 1), and e^-eps times it
+        inside = np.log(self.near) - np.log(self.reach - 1.0)
+        return float(inside), float(inside - self.epsilon)
+
+    def sample(self, records: Any, rng: np.random.Generator) -> FloatArray:
+        """One output a record. O(n)."""
+        x = self.scaled(records)
+        if not np.isfinite(self.reach):
+            return np.where(rng.random(x.shape) < 0.5, -np.inf, np.inf)
+        low, high = self.window(x)
+        c, u = self.reach, rng.random(x.shape)
+        # the rest is two pieces, C + 1 long together
+        rest = -c + u * (c + 1.0)
+        rest = np.where(rest < low, rest, rest + (c - 1.0))
+        inside = rng.random(x.shape) < self.near
+        return self._unscaled(np.where(inside, low + u * (high - low), rest))
+
+    def log_likelihood(self, outputs: Any, records: Any) -> FloatArray:
+        """Log-density."""
+        t, x = np.broadcast_arrays(self.scaled(outputs), self.scaled(records))
+        if not np.isfinite(self.reach):
+            return np.full(t.shape, -np.log(2.0))
+        low, high = self.window(x)
+        inside, outside = self.log_densities
+        value = np.where((t >= low) & (t <= high), inside, outside)
+        value = np.where(np.abs(t) > self.reach * (1 + 1e-12), -np.inf, value)
+        return np.asarray(value - np.log(self._half))
+
+    def variance(self, people: int = 1) -> float:
+        """Variance of the estimated mean of so many reports, at the worst record (an end)."""
+        if not np.isfinite(self.reach):
+            return float("inf")
+        # x^2/(h - 1) + (h + 3)/(3 (h - 1)^2) with h = e^{eps/2} and x = 1
+        shrink = float(np.exp(-self.epsilon / 2))
+        rise = float(-np.expm1(-self.epsilon / 2))  # (h - 1)/h
+        worst = shrink / rise + (shrink + 3.0 * shrink**2) / (3.0 * rise**2)
+        return self._half**2 * worst / people
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hybrid(_Bounded):
+    """Piecewise with probability `share`, else Duchi."""
+
+    epsilon: float
+    bounds: tuple[float, float] = (-1.0, 1.0)
+
+    @property
+    def share(self) -> float:
+        """How often the piecewise mechanism is run."""
+        return float(-np.expm1(-self.epsilon / 2)) if self.epsilon > HYBRID_FROM else 0.0
+
+    @property
+    def parts(self) -> tuple[Piecewise, Duchi]:
+        """The two mechanisms."""
+        kind = {"epsilon": self.epsilon, "bounds": self.bounds}
+        return Piecewise(**kind), Duchi(**kind)  # type: ignore[arg-type]
+
+    def sample(self, records: Any, rng: np.random.Generator) -> FloatArray:
+        """One output a record. O(n)."""
+        x = np.asarray(records, dtype=float)
+        piecewise, duchi = self.parts
+        smooth = rng.random(x.shape) < self.share
+        return np.where(smooth, piecewise.sample(x, rng), duchi.sample(x, rng))
+
+    def log_likelihood(self, outputs: Any, records: Any) -> FloatArray:
+        """Log-probability of Duchi's two values, log-density of all others."""
+        piecewise, duchi = self.parts
+        t = np.asarray(outputs, dtype=float)
+        ends = duchi._unscaled(np.array([-duchi.reach, duchi.reach]))
+        atom = (t == ends[0]) | (t == ends[1])
+        with np.errstate(divide="ignore"):
+            smooth = np.log(self.share) + piecewise.log_likelihood(t, records)
+            steps = np.log1p(-self.share) + duchi.log_likelihood(t, records)
+        return np.asarray(np.where(atom, steps, smooth))
+
+    def variance(self, people: int = 1) -> float:
+        """Variance of the estimated mean of so many reports, at the worst record."""
+        if self.share == 0.0:
+            return self.parts[1].variance(people)
+        # both variances are linear in x^2: an end or the middle is worst
+        c = self.parts[1].reach
+        shrink = float(np.exp(-self.epsilon / 2))
+        rise = float(-np.expm1(-self.epsilon / 2))
+        middle = (shrink + 3.0 * shrink**2) / (3.0 * rise**2)
+        ends = middle + shrink / rise
+        worst = max(
+            self.share * middle + (1.0 - self.share) * c * c,
+            self.share * ends + (1.0 - self.share) * (c * c - 1.0),
+        )
+        return self._half**2 * worst / people

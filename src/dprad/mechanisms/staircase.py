@@ -1,0 +1,137 @@
+"""Staircase noise (Geng and Viswanath): a density that falls by steps.
+
+With k = floor(|x|/sensitivity), the density is ``a e^{-k eps}`` on the first `gamma` of each step
+of the length of the sensitivity and ``a e^{-(k+1) eps}`` on the rest of it. The default gamma,
+``1/(1 + e^{eps/2})``, gives the least mean absolute error of all epsilon-DP noise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dprad.arrays import FloatArray
+from dprad.errors import number
+from dprad.guarantees import REPLACE_ONE, PureDP
+from dprad.mechanisms.additive import Additive
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Staircase(Additive):
+    """Staircase noise; `gamma` is the share of a step that is high.
+
+    Examples
+    --------
+    >>> import math
+    >>> Staircase(epsilon=2 * math.log(3)).gamma     # 1/(1 + 3)
+    0.25
+
+    """
+
+    epsilon: float
+    sensitivity: float = 1.0
+    clamp: tuple[float, float] | None = None
+    gamma: float | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", number(self.epsilon, "epsilon", low=0))
+        self._check()
+        if self.gamma is None:
+            half = float(np.exp(-self.epsilon / 2))
+            object.__setattr__(self, "gamma", half / (1.0 + half))
+        object.__setattr__(self, "gamma", number(self.gamma, "gamma", low=0, high=1))
+
+    @property
+    def guarantee(self) -> PureDP:
+        """epsilon-DP for records that differ by at most the sensitivity."""
+        return PureDP(self.epsilon, neighbours=REPLACE_ONE)
+
+    @property
+    def _low_share(self) -> float:
+        """Probability that a draw lies in the low part of its step."""
+        assert self.gamma is not None
+        low = (1.0 - self.gamma) * float(np.exp(-self.epsilon))
+        # epsilon and gamma so large or small that both parts are empty: all is in the high part
+        return low / (self.gamma + low) if self.gamma + low > 0 else 0.0
+
+    def beyond(self, x: Any) -> FloatArray:
+        """Pr[noise > x]. O(1) each."""
+        x = np.asarray(x, dtype=float)
+        if self.epsilon == 0:
+            return np.full(x.shape, 0.5)
+        assert self.gamma is not None
+        place = np.abs(x) / self.sensitivity
+        step = np.floor(np.minimum(place, 1e300))
+        part = np.clip(place - step, 0.0, 1.0)
+        gamma, low = self.gamma, self._low_share
+        with np.errstate(divide="ignore", invalid="ignore"):
+            first = np.where(gamma > 0, np.minimum(part, gamma) / gamma, 1.0)
+            second = np.where(gamma < 1, np.maximum(part - gamma, 0.0) / (1.0 - gamma), 0.0)
+        inside = (1.0 - low) * first + low * second
+        # what is left of this step, and of all that follow
+        decay = float(-np.expm1(-self.epsilon))
+        tail = 0.5 * np.exp(-self.epsilon * step) * (1.0 - inside * decay)
+        tail = np.where(np.isinf(x), 0.0, tail)
+        return np.asarray(np.where(x >= 0, tail, 1.0 - tail))
+
+    def error(self, confidence: float = 0.95) -> float:
+        """The noise stays within this with the given probability."""
+        level = number(confidence, "confidence", low=0, high=1)
+        if self.epsilon == 0 or level == 1.0:
+            return float("inf")
+        assert self.gamma is not None
+        gamma, low = self.gamma, self._low_share
+        # Pr[|noise| > x] = e^{-k eps} (1 - inside decay) = 1 - level
+        step = float(np.floor(-np.log1p(-level) / self.epsilon))
+        decay = float(-np.expm1(-self.epsilon))
+        inside = (1.0 - (1.0 - level) * float(np.exp(self.epsilon * step))) / decay
+        inside = min(max(inside, 0.0), 1.0)
+        if inside <= 1.0 - low:
+            part = gamma * inside / (1.0 - low)
+        else:
+            part = gamma + (1.0 - gamma) * (inside - (1.0 - low)) / low
+        return (step + part) * self.sensitivity
+
+    def sample(self, records: Any, rng: np.random.Generator) -> FloatArray:
+        """One output a record: a step, its high or low part, a place in it, a sign. O(n)."""
+        values = np.asarray(records, dtype=float)
+        sign = np.where(rng.random(values.shape) < 0.5, -1.0, 1.0)
+        if self.epsilon == 0:
+            return self._clip(sign * np.inf)
+        assert self.gamma is not None
+        step = rng.geometric(-np.expm1(-self.epsilon), values.shape) - 1.0
+        low = rng.random(values.shape) < self._low_share
+        u = rng.random(values.shape)
+        part = np.where(low, self.gamma + (1.0 - self.gamma) * u, self.gamma * u)
+        return self._clip(values + sign * (step + part) * self.sensitivity)
+
+    def log_likelihood(self, outputs: Any, records: Any) -> FloatArray:
+        """Log-density inside, log-probability of the atoms at the clamps."""
+        t, v = np.broadcast_arrays(np.asarray(outputs, float), np.asarray(records, float))
+        if self.epsilon == 0:
+            return np.full(t.shape, -np.log(2.0))
+        assert self.gamma is not None
+        place = np.abs(t - v) / self.sensitivity
+        step = np.floor(place)
+        low = place - step >= self.gamma
+        width = self.gamma + (1.0 - self.gamma) * np.exp(-self.epsilon)
+        with np.errstate(divide="ignore"):
+            top = np.log(-np.expm1(-self.epsilon)) - np.log(2 * self.sensitivity * width)
+            inside = top - self.epsilon * (step + low)
+            if self.clamp is None:
+                return np.asarray(inside)
+            left, right = np.log(self.beyond(v - t)), np.log(self.beyond(t - v))
+        ends = self.clamp
+        return np.asarray(np.where(t <= ends[0], left, np.where(t >= ends[1], right, inside)))
+
+    def describe(self) -> dict[str, Any]:
+        """Plain words and numbers, for output."""
+        return {
+            "kind": "Staircase",
+            "epsilon": self.epsilon,
+            "sensitivity": self.sensitivity,
+            "clamp": None if self.clamp is None else list(self.clamp),
+            "gamma": self.gamma,
+        }
