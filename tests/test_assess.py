@@ -125,7 +125,7 @@ def test_nearly_certain_records_keep_their_digits():
         (lambda: assess(3, prior=Prior.unknown()), "guarantee.*or a mechanism"),
         (lambda: assess(GRR, prior=Prior.uniform(2)), "got the class GRR"),
         (lambda: assess(PureDP, prior=Prior.uniform(2)), "got the class PureDP"),
-        (lambda: assess(GRR(epsilon=1, size=2), prior=Prior.unknown()), "table of records"),
+        (lambda: assess(GRR(epsilon=1, size=2), prior=Prior.unknown()), "needs a prior"),
         (lambda: assess(GRR(epsilon=1, size=3), prior=Prior.uniform(2)), "size 3, but reads 2"),
         (lambda: assess(GRR(epsilon=1, size=2), prior=Prior.uniform(2), query="x"), "query names"),
         (

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dprad import mechanisms
     from dprad.assessment import assess
+    from dprad.attacks.optimal import optimal_attack
     from dprad.errors import DpradError
     from dprad.guarantees import ApproxDP, GaussianDP, Guarantee, Profile, PureDP, TotalVariation
     from dprad.priors import Prior
     from dprad.results import Bound, Risk
+    from dprad.simulation import simulate
     from dprad.threats import Threat
 
 __version__ = "0.1.0"
@@ -33,10 +35,14 @@ __all__ = [
     "TotalVariation",
     "assess",
     "mechanisms",
+    "optimal_attack",
+    "simulate",
 ]
 
 _HOME = {
     "assess": "assessment",
+    "optimal_attack": "attacks.optimal",
+    "simulate": "simulation",
     "DpradError": "errors",
     "Prior": "priors",
     "Threat": "threats",

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from dprad import bounds
-from dprad.arrays import Column, FloatArray, IntArray
-from dprad.errors import DpradError, column, number, whole
-from dprad.exact import Sampling, solve
+from dprad.errors import DpradError, number, whole
+from dprad.exact import Sampling, solve, solve_continuous
 from dprad.games import Game, play
 from dprad.guarantees import ADD_REMOVE, Guarantee
 from dprad.priors import Prior
+from dprad.reading import Query, reads
 from dprad.results import Risk
-from dprad.tables import array, codes, joint_codes
 from dprad.threats import Threat
-
-Query = str | Sequence[str] | Callable[[Column], Sequence[Any]]
 
 # Beyond this share of unique rows a sample says little about the population.
 ALONE = 0.2
@@ -85,11 +79,10 @@ def assess(
             f"assess takes an object, but got the class {subject.__name__}. Give its parameters: "
             f"{subject.__name__}(...)."
         )
-    if prior.kind != "finite" and hasattr(subject, "guarantee"):
+    if prior.kind == "unknown" and hasattr(subject, "guarantee"):
         raise DpradError(
-            f"{type(subject).__name__} needs a prior that is a table of records, but the prior is "
-            f"{prior.kind}. For an answer without one, assess its promise: "
-            "assess(mechanism.guarantee, ...)."
+            f"{type(subject).__name__} needs a prior, but it is unknown. For an answer without "
+            "one, assess its promise: assess(mechanism.guarantee, ...)."
         )
     sampling = Sampling(
         trials=whole(trials, "trials", low=2),
@@ -139,15 +132,16 @@ def _run(
     query: Query | None,
     sampling: Sampling,
 ) -> Risk:
-    pi: FloatArray = np.zeros(0)
-    read: Column = np.zeros(0, dtype=np.intp)
-    if prior.probabilities is not None and hasattr(subject, "size"):
-        pi = prior.probabilities
-        read = _read(prior, threat, query, subject.size, type(subject).__name__)
-    elif prior.probabilities is not None and hasattr(subject, "reads"):
-        pi = prior.probabilities
-        read = subject.reads(_values(prior, threat, query))
-    solution = solve(subject, game, read, pi, sampling)
+    if prior.kind == "continuous":
+        if query is not None:
+            raise DpradError("query goes with a table of records; a continuous prior is a number.")
+        solution = solve_continuous(
+            subject, prior, threat.eta, game, lambda g, v, p: solve(subject, g, v, p, sampling)
+        )
+    else:
+        read = reads(subject, prior, threat, query)
+        assert prior.probabilities is not None
+        solution = solve(subject, game, read, prior.probabilities, sampling)
     # rounding can leave a risk of -1e-17 or a success of 1 + 1e-16
     rad = min(max(solution.rad, 0.0), game.unlike)
     out = min(max(solution.success_out, 0.0), 1.0)
@@ -177,7 +171,8 @@ def _run(
 
 
 def _within(interval: tuple[float, float], most: float) -> tuple[float, float]:
-    return min(max(interval[0], 0.0), most), min(max(interval[1], 0.0), most)
+    low, high = (float(min(max(x, 0.0), most)) for x in interval)
+    return low, high
 
 
 def _population(prior: Prior) -> str:
@@ -195,67 +190,3 @@ def _population(prior: Prior) -> str:
 
 def _normalised(rad: float, prior: Prior) -> float:
     return min(1.0, rad / prior.unlike) if prior.unlike > 0 else 0.0
-
-
-def columns_read(prior: Prior, threat: Threat, query: Query | None = None) -> tuple[str, ...]:
-    """What a mechanism reads: as told, else the target if that is one column, else the record."""
-    if query is None:
-        target = threat.target_columns(prior)
-        return target if len(target) == 1 else prior.columns
-    names = (query,) if isinstance(query, str) else query
-    if callable(names) or not isinstance(names, Sequence) or not names:
-        raise DpradError(
-            f"query must be a column, a list of columns or a callable, but is {query!r}."
-        )
-    return tuple(column(c, prior.columns, name="query") for c in names)
-
-
-def _called(query: Callable[[Column], Sequence[Any]], prior: Prior) -> list[Any]:
-    try:
-        return list(query(prior.support))  # type: ignore[arg-type]
-    except TypeError as error:
-        raise DpradError(f"query must return one value a record, but: {error}.") from None
-
-
-def _values(prior: Prior, threat: Threat, query: Query | None) -> list[Any]:
-    """The value that the mechanism reads of each record."""
-    if callable(query):
-        values = _called(query, prior)
-        if len(values) != prior.size:
-            raise DpradError(
-                f"query must return one value a record, but returned {len(values)} for "
-                f"{prior.size} records."
-            )
-        return values
-    names = columns_read(prior, threat, query)
-    if len(names) != 1:
-        raise DpradError(
-            f"a numeric mechanism reads one column, but here {', '.join(names)}. Say which with "
-            "query=."
-        )
-    return list(prior.column(names[0]).tolist())
-
-
-def _read(prior: Prior, threat: Threat, query: Query | None, size: int, name: str) -> IntArray:
-    """The category code that the mechanism reads of each record."""
-    if callable(query):
-        labels = array(_called(query, prior))
-        if labels.shape != (prior.size,):
-            raise DpradError(
-                f"query must return one value a record, but returned {len(labels)} for "
-                f"{prior.size} records."
-            )
-        if labels.dtype.kind in "iu" and labels.min() >= 0 and labels.max() < size:
-            return labels.astype(np.intp)  # codes already
-        code, distinct = codes(labels)
-        count = len(distinct)
-    else:
-        names = columns_read(prior, threat, query)
-        code, count = joint_codes([prior.column(c) for c in names])
-    if count != size:
-        raise DpradError(
-            f"{name} has size {size}, but reads {count} different values here. Make it of size "
-            f"{count}, or say with query= which columns it reads (the prior has "
-            f"{', '.join(prior.columns)})."
-        )
-    return code

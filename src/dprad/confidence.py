@@ -1,4 +1,4 @@
-"""Confidence intervals for the mean of bounded numbers."""
+"""Confidence intervals for the mean of bounded numbers, and for proportions."""
 
 from __future__ import annotations
 
@@ -18,3 +18,13 @@ def bernstein(terms: FloatArray, confidence: float) -> tuple[float, float]:
     mean = float(terms.mean())
     half = float(np.sqrt(2 * terms.var(ddof=1) * log / n) + 7 * log / (3 * (n - 1)))
     return max(0.0, mean - half), min(1.0, mean + half)
+
+
+def clopper_pearson(successes: int, trials: int, confidence: float) -> tuple[float, float]:
+    """A two-sided interval for a probability, exact for every number of trials. O(1)."""
+    from scipy.special import betaincinv
+
+    tail = (1.0 - confidence) / 2
+    low = betaincinv(successes, trials - successes + 1, tail) if successes > 0 else 0.0
+    high = betaincinv(successes + 1, trials - successes, 1.0 - tail) if successes < trials else 1.0
+    return float(low), float(high)

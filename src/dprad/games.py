@@ -38,9 +38,12 @@ LINE_POINTS = 100_001
 class Game:
     """Classes, fibers and success sets. Build it with `play`.
 
-    `probabilities`, `fiber`, `sets` and `class_of` are None unless the prior is finite;
-    `class_of` is -1 for records of probability zero. `everything_known` says that each fiber is one
-    class; `membership` that the attacker knows the record by the terms of the threat.
+    `probabilities`, `fiber`, `sets` and what follows are None unless the prior is finite. Of each
+    record, `class_of` is its class and `fiber_of` its fiber (-1 where these have probability zero),
+    and `target_of` the code of its target value in `guesses`; ``right(targets, guesses)`` says
+    which codes of guesses count, and `luck` is the prior mass about which each guess is right.
+    `everything_known` says that each fiber is one class; `membership`
+    that the attacker knows the record by the terms of the threat.
     """
 
     unlike: float
@@ -56,6 +59,11 @@ class Game:
     fiber: IntArray | None = None
     sets: Sets | None = None
     class_of: IntArray | None = None
+    fiber_of: IntArray | None = None
+    target_of: IntArray | None = None
+    guesses: Column | None = None
+    right: Callable[[IntArray, IntArray], BoolArray] | None = None
+    luck: FloatArray | None = None
 
     @property
     def kappa(self) -> float:
@@ -105,10 +113,12 @@ def _finite(prior: Prior, threat: Threat) -> Game:
     pi = prior.probabilities
     assert pi is not None
     kept = np.flatnonzero(pi > 0)
-    label = np.unique(threat.fibers(prior)[kept], return_inverse=True)[1]
+    known = threat.fibers(prior)
+    labels, label = np.unique(known[kept], return_inverse=True)
+    place = np.minimum(np.searchsorted(labels, known), len(labels) - 1)
     columns = threat.target_columns(prior)
-    code, values = target_values(prior, columns)
-    code = code[kept]
+    target_of, values = target_values(prior, columns)
+    code = target_of[kept]
     relation = _relation(threat, columns, values)
     # classes: same fiber, same success sets; ordered by fiber, then along the line
     width = int(relation.signature.max()) + 1
@@ -121,7 +131,7 @@ def _finite(prior: Prior, threat: Threat) -> Game:
     alone = bool(np.all(fiber[1:] != fiber[:-1]))
     guessable = np.flatnonzero(relation.guessable[signature])
     if alone or relation.sets is None:
-        sets: Sets = Singletons.of(guessable, fiber, mass)
+        sets: Sets = Singletons.of(guessable, fiber, mass, relation.guess[signature])
     else:
         sets = relation.sets(fiber, signature, mass)
     singletons = isinstance(sets, Singletons)
@@ -142,6 +152,13 @@ def _finite(prior: Prior, threat: Threat) -> Game:
         fiber=fiber,
         sets=sets,
         class_of=class_of,
+        fiber_of=np.where(labels[place] == known, place, -1),
+        target_of=target_of,
+        guesses=values,
+        right=relation.right,
+        luck=relation.weigh(
+            np.bincount(code, weights=pi[kept], minlength=len(values)).astype(float)
+        ),
     )
 
 
@@ -179,18 +196,24 @@ def _partitions(sets: Sets, classes: int) -> bool:
 class _Success:
     """The success relation between target values and guesses.
 
-    `signature` numbers the target values by the set of guesses that are right about them;
-    `sets` builds the sets over classes; None where each signature is hit by its own guesses only.
+    `signature` numbers the target values by the set of guesses that are right about them; `guess`
+    is one of these for each signature. `sets` builds the sets over classes; None where each
+    signature is hit by its own guesses only. `right` compares codes of targets and guesses, `weigh`
+    gives the mass that each guess is right about from that of the target values.
     """
 
     signature: IntArray
     guessable: BoolArray
+    guess: IntArray
+    right: Callable[[IntArray, IntArray], BoolArray]
+    weigh: Callable[[FloatArray], FloatArray]
     sets: Callable[[IntArray, IntArray, FloatArray], Sets] | None
 
 
 def _relation(threat: Threat, columns: tuple[str, ...], values: Any) -> _Success:
     if isinstance(threat.loss, str) and threat.loss == "exact":
-        return _Success(np.arange(len(values)), np.ones(len(values), dtype=bool), None)
+        every = np.arange(len(values))
+        return _Success(every, np.ones(len(values), dtype=bool), every, np.equal, np.array, None)
     if isinstance(threat.loss, str) and threat.loss == "absolute":
         return _line(_numbers(values, columns), threat.eta)
     if isinstance(threat.loss, str):
@@ -234,7 +257,8 @@ def _line(values: Column, eta: float) -> _Success:
     def sets(fiber: IntArray, own: IntArray, mass: FloatArray) -> Sets:
         width = len(first)
         key = fiber * width + own
-        windows = np.unique(np.stack([left, right], axis=1), axis=0)
+        pairs = np.stack([left, right], axis=1)
+        windows, guess = np.unique(pairs, axis=0, return_index=True)
         found: list[IntArray] = []
         many = max(1, BLOCK_ENTRIES // len(windows))
         fibers = fiber[starts(fiber)]
@@ -244,14 +268,22 @@ def _line(values: Column, eta: float) -> _Success:
             b = np.searchsorted(key, chunk * width + windows[:, 1])
             full = a < b
             bounds = np.stack([a[full], b[full]], axis=1)
-            found.append(np.unique(bounds, axis=0))
-        low_high = np.concatenate(found)
-        a, b = low_high[:, 0], low_high[:, 1]
+            bounds, index = np.unique(bounds, axis=0, return_index=True)
+            named = np.broadcast_to(guess, full.shape)[full][index]
+            found.append(np.column_stack([bounds, named]))
+        a, b, named = np.concatenate(found).T
         if np.all(b - a == 1):
-            return Singletons.of(np.unique(a), fiber, mass)
-        return Windows.of(a, b, fiber[a], mass)
+            return Singletons.of(np.unique(a), fiber, mass, first[own])
+        return Windows.of(a, b, fiber[a], mass, named)
 
-    return _Success(signature, np.ones(len(first), dtype=bool), sets)
+    def counts(targets: IntArray, guesses: IntArray) -> BoolArray:
+        return np.asarray((low[guesses] <= targets) & (targets < high[guesses]))
+
+    def weigh(mass: FloatArray) -> FloatArray:
+        total = np.r_[0.0, np.cumsum(mass)]
+        return np.asarray(total[high] - total[low])
+
+    return _Success(signature, np.ones(len(first), dtype=bool), first, counts, weigh, sets)
 
 
 def _general(matrix: Any) -> _Success:
@@ -278,10 +310,16 @@ def _general(matrix: Any) -> _Success:
         key, row = np.unique(fiber[mine.row] * matrix.shape[1] + mine.col, return_inverse=True)
         member = sparse.csr_array((np.ones(len(row)), (row, mine.row)), shape=(len(key), len(mass)))
         if np.all(np.diff(member.indptr) == 1):
-            return Singletons.of(np.unique(member.indices), fiber, mass)
-        return Relation.of(member, key // matrix.shape[1], mass)
+            return Singletons.of(np.unique(member.indices), fiber, mass, guess[own])
+        return Relation.of(member, key // matrix.shape[1], mass, key % matrix.shape[1])
 
-    return _Success(signature, guessable, sets)
+    def counts(targets: IntArray, guesses: IntArray) -> BoolArray:
+        return np.asarray(matrix[targets, guesses], dtype=bool).reshape(-1)
+
+    # any guess that is right about a signature will do
+    guess = np.full(len(chosen), -1, dtype=np.intp)
+    guess[guessable] = patterns.indices[patterns.indptr[:-1][guessable]]
+    return _Success(signature, guessable, guess, counts, lambda mass: matrix.T @ mass, sets)
 
 
 def _numbers(values: Column, columns: tuple[str, ...]) -> Column:

@@ -27,6 +27,10 @@ class Sets(Protocol):
         """The prior probability of each set."""
 
     @property
+    def guess(self) -> IntArray:
+        """A guess (code of a target value) that is right about just this set in its fiber."""
+
+    @property
     def sizes(self) -> IntArray:
         """The number of classes in each set."""
 
@@ -70,12 +74,13 @@ class Singletons:
     index: IntArray
     fiber: IntArray
     mass: FloatArray
+    guess: IntArray
 
     @classmethod
-    def of(cls, index: IntArray, fiber: IntArray, mass: FloatArray) -> Singletons:
-        """The sets {index[0]}, {index[1]}, ... given the fiber and mass of every class."""
+    def of(cls, index: IntArray, fiber: IntArray, mass: FloatArray, guess: IntArray) -> Singletons:
+        """The sets {index[0]}, {index[1]}, ... given fiber, mass and guess of every class."""
         order = index[_likeliest_first(fiber[index], mass[index])]
-        return cls(order, fiber[order], mass[order])
+        return cls(order, fiber[order], mass[order], guess[order])
 
     @property
     def sizes(self) -> IntArray:
@@ -113,15 +118,18 @@ class Windows:
     high: IntArray
     fiber: IntArray
     mass: FloatArray
+    guess: IntArray
 
     @classmethod
-    def of(cls, low: IntArray, high: IntArray, fiber: IntArray, mass: FloatArray) -> Windows:
-        """Given the bounds and fiber of every window, and the mass of every class."""
+    def of(
+        cls, low: IntArray, high: IntArray, fiber: IntArray, mass: FloatArray, guess: IntArray
+    ) -> Windows:
+        """Given the bounds, fiber and guess of every window, and the mass of every class."""
         total = np.r_[0.0, np.cumsum(mass)]
         # the prefix difference can stray by a rounding error; a window never exceeds one
         weight = np.minimum(total[high] - total[low], 1.0)
         order = _likeliest_first(fiber, weight)
-        return cls(low[order], high[order], fiber[order], weight[order])
+        return cls(low[order], high[order], fiber[order], weight[order], guess[order])
 
     @property
     def sizes(self) -> IntArray:
@@ -175,13 +183,14 @@ class Relation:
     matrix: Any
     fiber: IntArray
     mass: FloatArray
+    guess: IntArray
 
     @classmethod
-    def of(cls, matrix: Any, fiber: IntArray, mass: FloatArray) -> Relation:
-        """Given the sparse membership and the fiber of every set, and the mass of every class."""
+    def of(cls, matrix: Any, fiber: IntArray, mass: FloatArray, guess: IntArray) -> Relation:
+        """Given membership (sparse), fiber and guess of every set, and the mass of every class."""
         weight = np.minimum(matrix @ mass, 1.0)
         order = _likeliest_first(fiber, weight)
-        return cls(matrix[order], fiber[order], weight[order])
+        return cls(matrix[order], fiber[order], weight[order], guess[order])
 
     @property
     def sizes(self) -> IntArray:

@@ -109,6 +109,21 @@ class Threat:
             ) from None
         return np.fromiter((seen[v] for v in labels), dtype=np.intp, count=size)
 
+    def known(self, prior: Prior) -> Column | None:
+        """What the attacker knows of each record, as values; None if nothing."""
+        if isinstance(self.knows, str) and self.knows == "nothing":
+            return None
+        assert prior.support is not None
+        if isinstance(self.knows, str):
+            return prior.support
+        if callable(self.knows):
+            from dprad.tables import array
+
+            return array(list(self.knows(prior.support)))
+        if len(self.knows) == 1:
+            return prior.column(self.knows[0])
+        return prior.support[list(self.knows)]
+
     def target_columns(self, prior: Prior) -> tuple[str, ...]:
         """The columns that are guessed."""
         if self.target is None:

@@ -171,7 +171,7 @@ _MECHANISMS = {
 
 def _mechanism(name: str, given: dict[str, Any], prior: Prior, threat: Threat) -> Any:
     from dprad import mechanisms
-    from dprad.assessment import columns_read
+    from dprad.reading import columns_read
     from dprad.threats import target_values
 
     one_of(name, "--mechanism", _MECHANISMS)

@@ -11,6 +11,7 @@ from dprad.arrays import FloatArray, IntArray
 from dprad.errors import DpradError
 from dprad.exact import grr, support
 from dprad.exact.channel import Joint, shares, sum_by_likelihood, sum_over_outputs
+from dprad.exact.continuous import solve_continuous
 from dprad.exact.envelope import solve_laplace
 from dprad.exact.line import solve_density, solve_gaussian
 from dprad.exact.posterior import estimate
@@ -18,7 +19,6 @@ from dprad.exact.solution import Sampling, Solution
 from dprad.exact.steps import solve_steps
 from dprad.exact.whole import solve_whole
 from dprad.games import Game
-from dprad.mechanisms.black_box import BlackBox
 from dprad.mechanisms.bounded import Duchi, Hybrid, Piecewise
 from dprad.mechanisms.channel import Channel
 from dprad.mechanisms.composed import Composed
@@ -28,7 +28,7 @@ from dprad.mechanisms.gaussian import DiscreteGaussian, Gaussian
 from dprad.mechanisms.grr import GRR
 from dprad.mechanisms.hadamard import HadamardResponse
 from dprad.mechanisms.hashing import BLH, OLH
-from dprad.mechanisms.histogram import SHE, THE
+from dprad.mechanisms.histogram import THE
 from dprad.mechanisms.laplace import Geometric, Laplace
 from dprad.mechanisms.staircase import Staircase
 from dprad.mechanisms.subset import SubsetSelection
@@ -36,7 +36,7 @@ from dprad.mechanisms.unary import OUE, SUE, UnaryEncoding
 
 _NOTHING = "exact: the output says nothing"
 
-__all__ = ["Sampling", "Solution", "solve"]
+__all__ = ["Sampling", "Solution", "solve", "solve_continuous"]
 
 
 @singledispatch
@@ -48,9 +48,11 @@ def solve(
     sampling: Sampling,
 ) -> Solution:
     """The best attack on `mechanism`: record z has probability pi[z] and is read as read[z]."""
+    if hasattr(mechanism, "log_likelihood") and hasattr(mechanism, "sample"):
+        return estimate(mechanism, game, read, pi, sampling)
     raise DpradError(
-        "assess takes a guarantee (such as dprad.PureDP) or a mechanism (such as "
-        f"dprad.mechanisms.GRR), but got a {type(mechanism).__name__}."
+        f"{type(mechanism).__name__} has no likelihood, so its risk cannot be computed. Assess its "
+        "promise (assess(dprad.PureDP(...), ...)), or simulate an attack on it (dprad.simulate)."
     )
 
 
@@ -132,13 +134,6 @@ def _support(
 
 
 @solve.register
-def _she(
-    mechanism: SHE, game: Game, codes: IntArray, pi: FloatArray, sampling: Sampling
-) -> Solution:
-    return estimate(mechanism, game, codes, pi, sampling)
-
-
-@solve.register
 def _composed(
     mechanism: Composed, game: Game, read: Any, pi: FloatArray, sampling: Sampling
 ) -> Solution:
@@ -207,13 +202,3 @@ def _steps(
     mechanism: Any, game: Game, values: FloatArray, pi: FloatArray, sampling: Sampling
 ) -> Solution:
     return solve_steps(mechanism, game, values, pi)
-
-
-@solve.register
-def _black_box(
-    mechanism: BlackBox, game: Game, values: Any, pi: FloatArray, sampling: Sampling
-) -> Solution:
-    raise DpradError(
-        "a BlackBox has no likelihood, so its risk cannot be computed. Assess its promise "
-        "(assess(dprad.PureDP(...), ...)), or simulate an attack on it (dprad.simulate)."
-    )

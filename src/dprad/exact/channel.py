@@ -93,7 +93,7 @@ def sum_over_outputs(joint: Joint, game: Game, method: str) -> Solution:
     """The exact sum, by whichever order of blocks fits the success sets."""
     sets = game.sets
     assert sets is not None
-    if len(sets.mass) == 0:
+    if len(sets.mass) == 0 or len(joint.pbar) == 0:
         return Solution(rad=0.0, success_out=0.0, rero=0.0, method=method)
     if isinstance(sets, Singletons) and game.nothing_known and not game.membership:
         totals = _by_rows(joint, sets)

@@ -48,7 +48,7 @@ def estimate(mechanism: Any, game: Game, read: Any, pi: FloatArray, sampling: Sa
         n = min(step, sampling.trials - a)
         drawn = rng.choice(len(points), size=n, p=value_mass / value_mass.sum())
         outputs = mechanism.sample(points[drawn], rng)
-        log = mechanism.log_likelihood(_expanded(outputs), points[None, :])
+        log = mechanism.log_likelihood(expanded(outputs), points[None, :])
         # the posterior of the values, then of the classes: columns are draws
         odds = np.exp(log - log.max(axis=1, keepdims=True)).T
         posterior = np.asarray(weight @ odds)
@@ -74,8 +74,8 @@ def estimate(mechanism: Any, game: Game, read: Any, pi: FloatArray, sampling: Sa
     )
 
 
-def _expanded(outputs: Any) -> Any:
+def expanded(outputs: Any) -> Any:
     """Outputs with a new axis for the values they are compared with."""
     if isinstance(outputs, tuple):
-        return tuple(_expanded(o) for o in outputs)
+        return tuple(expanded(o) for o in outputs)
     return np.asarray(outputs)[:, None]

@@ -26,7 +26,7 @@ Words = npt.NDArray[np.uint64]
 HIGHEST = 30.0
 
 
-class _Hashing:
+class Hashing:
     """What both share; they say what epsilon, delta, size and buckets are."""
 
     __slots__ = ()
@@ -113,7 +113,7 @@ class _Hashing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OLH(_Hashing):
+class OLH(Hashing):
     """Optimal local hashing: g = round(e^epsilon) + 1 buckets. epsilon up to 30.
 
     Examples
@@ -134,7 +134,7 @@ class OLH(_Hashing):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BLH(_Hashing):
+class BLH(Hashing):
     """Binary local hashing: two buckets."""
 
     epsilon: float

@@ -62,6 +62,20 @@ def count(sets: Words) -> IntArray:
     return np.asarray(np.bitwise_count(sets).sum(axis=-1), dtype=np.intp)
 
 
+def pick(sets: Words, rng: np.random.Generator) -> IntArray:
+    """A member of each set, all equally likely; -1 if it has none."""
+    upto = np.cumsum(np.bitwise_count(sets), axis=1, dtype=np.int64)
+    rank = (rng.random(len(sets)) * upto[:, -1]).astype(np.int64)  # so many members go before
+    word = np.sum(upto <= rank[:, None], axis=1)
+    found = word < sets.shape[1]
+    at = np.minimum(word, sets.shape[1] - 1)
+    rows = np.arange(len(sets))
+    rank -= np.where(at > 0, upto[rows, at - 1], 0)
+    bits = (sets[rows, at][:, None] >> np.arange(WORD, dtype=np.uint64)) & np.uint64(1)
+    bit = np.sum(np.cumsum(bits, axis=1) <= rank[:, None], axis=1)
+    return np.where(found, at * WORD + bit, -1)
+
+
 def bernoulli(q: float, runs: int, size: int, rng: np.random.Generator) -> Words:
     """`runs` sets in which each of `size` codes is a member with probability q, independently.
 

@@ -1,0 +1,1 @@
+"""Attacks: output and knowledge in, guess out."""

@@ -1,0 +1,265 @@
+"""The attack that gains most from taking part (the paper's Algorithm 1), for every mechanism.
+
+Given output o and knowledge x it names the guess g with the largest
+``sum_{z in S(g) & fiber x} pi_z (p(o|z) - pbar(o))``, ties at random, and passes if that is
+negative. Where the likelihood takes two values, in or out of a support, that is the likeliest
+record of the fiber inside; otherwise it comes from the posterior.
+
+O(m + members of the success relation) an output; O(size of the fiber) with supports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+
+from dprad.arrays import BoolArray, Column, FloatArray, IntArray
+from dprad.errors import DpradError
+from dprad.exact.posterior import expanded
+from dprad.games import Game, play
+from dprad.mechanisms import packed
+from dprad.mechanisms.base import Mechanism
+from dprad.mechanisms.grr import GRR
+from dprad.mechanisms.hadamard import HadamardResponse
+from dprad.mechanisms.hashing import Hashing
+from dprad.mechanisms.subset import SubsetSelection
+from dprad.mechanisms.unary import Bits
+from dprad.priors import Prior
+from dprad.reading import Query, reads
+from dprad.success import Singletons, starts
+from dprad.threats import Threat
+
+# Likelihoods that are held at once.
+BLOCK_ENTRIES = 2**20
+# Gains that differ by less than this share of an output's probability are ties.
+TIE = 1e-12
+
+
+def optimal_attack(
+    mechanism: Mechanism,
+    *,
+    prior: Prior,
+    threat: Threat | None = None,
+    query: Query | None = None,
+) -> OptimalAttack:
+    """The best attack on a mechanism with a likelihood: ``guesses = attack(outputs, known)``.
+
+    Examples
+    --------
+    >>> import dprad
+    >>> mechanism = dprad.mechanisms.GRR(epsilon=1.0, size=3)
+    >>> attack = dprad.optimal_attack(mechanism, prior=dprad.Prior.uniform(3))
+    >>> attack([2, 0]).tolist()
+    [2, 0]
+
+    """
+    threat = Threat() if threat is None else threat
+    game = play(prior, threat)
+    if not game.finite:
+        raise DpradError(
+            f"optimal_attack needs a prior that is a table of records, but it is {prior.kind}."
+        )
+    if not hasattr(mechanism, "log_likelihood"):
+        raise DpradError(
+            f"optimal_attack needs a mechanism with a likelihood, but a {type(mechanism).__name__} "
+            "has none."
+        )
+    read = reads(mechanism, prior, threat, query)
+    assert prior.probabilities is not None
+    return OptimalAttack(mechanism, game, read, prior.probabilities, threat.known(prior))
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class OptimalAttack:
+    """Made by `optimal_attack`. `read` and `labels`: what is read and what is known of records."""
+
+    mechanism: Any
+    game: Game
+    read: Column
+    pi: FloatArray
+    labels: Column | None
+
+    def __call__(self, outputs: Any, known: Any = None, rng: int | Any = 0) -> Any:
+        """One guess an output; None is a pass.
+
+        `known` has one entry an output: the known value (a tuple if several columns are known), the
+        record itself if everything is known, the label if `knows` is a function; leave it out if
+        nothing is known. `rng` (a seed or a generator) breaks ties.
+        """
+        random = rng if isinstance(rng, np.random.Generator) else np.random.default_rng(rng)
+        if not isinstance(outputs, tuple):
+            outputs = np.asarray(outputs)
+        codes = self.codes(outputs, self._fibers(known, _length(outputs)), random)
+        assert self.game.guesses is not None
+        guesses = np.empty(len(codes), dtype=object)
+        values = self.game.guesses.tolist()
+        guesses[:] = [values[c] if c >= 0 else None for c in codes.tolist()]
+        return guesses
+
+    def _fibers(self, known: Any, count: int) -> IntArray:
+        fiber_of = self.game.fiber_of
+        assert fiber_of is not None
+        if self.labels is None:
+            if known is not None:
+                raise DpradError("known must be left out: this attacker knows nothing.")
+            return np.zeros(count, dtype=np.intp)
+        if known is None or len(known) != count:
+            raise DpradError(
+                f"known must say what is known of the person behind each of the {count} outputs, "
+                f"but {'is missing' if known is None else f'has {len(known)} entries'}."
+            )
+        number = dict(zip(self.labels.tolist(), fiber_of.tolist(), strict=True))
+        given = known.tolist() if isinstance(known, np.ndarray) else list(known)
+        strange = [k for k in given if k not in number]
+        if strange:
+            raise DpradError(f"known has {strange[0]!r}, which no record of the prior has.")
+        return np.array([number[k] for k in given], dtype=np.intp)
+
+    def codes(self, outputs: Any, fiber: IntArray, rng: np.random.Generator) -> IntArray:
+        """Codes of the guesses, -1 for a pass; `fiber` says what is known, -1: of nobody."""
+        game, count = self.game, len(fiber)
+        sets = game.sets
+        assert sets is not None and game.probabilities is not None
+        guess = np.full(count, -1, dtype=np.intp)
+        if not len(sets.mass):
+            return guess
+        values = _one_value_a_class(game, self.read, self.pi)
+        quick = None if values is None else _quick(self.mechanism, game, values, outputs, rng)
+        if quick is not None:
+            return quick(fiber)
+        begin = starts(sets.fiber)
+        ends = np.r_[begin[1:], len(sets.fiber)]
+        bounds = dict(zip(sets.fiber[begin].tolist(), zip(begin, ends, strict=True), strict=True))
+        inside = inside_of(self.mechanism) if values is not None else None
+        width = max(len(self.pi), len(sets.mass))
+        step = max(1, BLOCK_ENTRIES // width)
+        for a in range(0, count, step):
+            part = slice(a, min(a + step, count))
+            block = _part(outputs, part)
+            gain = None if inside is not None else self._gains(block)
+            for x in np.unique(fiber[part]).tolist():
+                if x not in bounds:
+                    continue
+                low, high = bounds[x]
+                here = np.flatnonzero(fiber[part] == x)
+                if inside is not None and values is not None:
+                    assert isinstance(sets, Singletons)
+                    hit = inside(_part(block, here), values[sets.index[low:high]])
+                    score = np.where(hit, sets.mass[low:high], -1.0)
+                    limit = 0.0
+                else:
+                    assert gain is not None
+                    score, limit = gain[low:high, here].T, -TIE
+                best = score.max(axis=1)
+                slack = TIE * np.abs(best) if inside is not None else TIE
+                tied = score >= (best - slack)[:, None]
+                chosen = np.argmax(tied * rng.random(tied.shape), axis=1)
+                named = np.where(best >= limit, sets.guess[low:high][chosen], -1)
+                guess[a + here] = named
+        return guess
+
+    def _gains(self, outputs: Any) -> FloatArray:
+        """Posterior less prior of each success set (rows) for each output."""
+        from scipy import sparse
+
+        game, kept = self.game, np.flatnonzero(self.pi > 0)
+        assert game.class_of is not None and game.probabilities is not None
+        assert game.sets is not None
+        points, place = np.unique(self.read[kept], return_inverse=True)
+        weight = sparse.csr_array(
+            (self.pi[kept], (game.class_of[kept], place)),
+            shape=(len(game.probabilities), len(points)),
+        )
+        log = self.mechanism.log_likelihood(expanded(outputs), points[None, :])
+        top = log.max(axis=1, keepdims=True)
+        if np.any(top == -np.inf):
+            raise DpradError("an output has probability zero for every record of the prior.")
+        posterior = np.asarray(weight @ np.exp(log - top).T)
+        posterior /= posterior.sum(axis=0)
+        return np.asarray(game.sets.sums(posterior) - game.sets.mass[:, None])
+
+    def __repr__(self) -> str:
+        return f"<optimal attack on {type(self.mechanism).__name__}>"
+
+
+def _one_value_a_class(game: Game, read: Column, pi: FloatArray) -> Column | None:
+    """What each class reads, if success sets are single classes and each reads one value."""
+    assert game.class_of is not None and game.probabilities is not None
+    if not isinstance(game.sets, Singletons) or read.dtype.kind not in "iu":
+        return None
+    kept = np.flatnonzero(pi > 0)
+    pairs = np.unique(np.stack([game.class_of[kept], read[kept]], axis=1), axis=0)
+    return pairs[:, 1] if len(pairs) == len(game.probabilities) else None
+
+
+def _quick(
+    mechanism: Any, game: Game, values: Column, outputs: Any, rng: np.random.Generator
+) -> Callable[[IntArray], IntArray] | None:
+    """O(1) an output of randomised response, O(m/64) of bits over equally likely values."""
+    sets = game.sets
+    assert isinstance(sets, Singletons)
+    value = values[sets.index]
+    if isinstance(mechanism, GRR):
+        key = sets.fiber * mechanism.size + value
+        order = np.argsort(key)
+        if len(np.unique(key)) < len(key):
+            return None
+
+        def named(fiber: IntArray) -> IntArray:
+            wanted = fiber * mechanism.size + outputs
+            at = order[np.minimum(np.searchsorted(key[order], wanted), len(key) - 1)]
+            return np.where((key[at] == wanted) & (fiber >= 0), sets.guess[at], -1)
+
+        return named
+    bits = isinstance(mechanism, Bits | SubsetSelection)
+    if bits and game.nothing_known and game.uniform and len(value) == mechanism.size:
+        guess = np.full(mechanism.size + 1, -1, dtype=np.intp)
+        guess[value] = sets.guess
+        if len(np.unique(value)) == mechanism.size:
+            return lambda fiber: guess[packed.pick(outputs, rng)[: len(fiber)]]
+    return None
+
+
+@singledispatch
+def inside_of(mechanism: Any) -> Any:
+    """Where the likelihood takes two values, ``inside(outputs, codes)``: outputs x codes."""
+    assert mechanism is not None
+
+
+@inside_of.register
+def _grr(_: GRR) -> Any:
+    return lambda outputs, codes: outputs[:, None] == codes
+
+
+@inside_of.register(Bits)
+@inside_of.register(SubsetSelection)
+def _packed(_: Any) -> Any:
+    return lambda outputs, codes: packed.contains(outputs[:, None], codes)
+
+
+@inside_of.register
+def _hashing(mechanism: Hashing) -> Any:
+    def inside(outputs: Any, codes: IntArray) -> BoolArray:
+        bucket = mechanism.bucket(outputs[:, :1], codes)
+        return np.asarray(bucket == outputs[:, 1:].astype(np.int64))
+
+    return inside
+
+
+@inside_of.register
+def _hadamard(mechanism: HadamardResponse) -> Any:
+    return lambda outputs, codes: mechanism.inside(outputs[:, None], codes)
+
+
+def _part(outputs: Any, part: Any) -> Any:
+    if isinstance(outputs, tuple):
+        return tuple(_part(o, part) for o in outputs)
+    return outputs[part]
+
+
+def _length(outputs: Any) -> int:
+    return _length(outputs[0]) if isinstance(outputs, tuple) else len(outputs)

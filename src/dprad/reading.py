@@ -1,0 +1,92 @@
+"""What a mechanism reads of a record: category codes, or the numbers (or values) of a column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dprad.arrays import Column, IntArray
+from dprad.errors import DpradError, column
+from dprad.priors import Prior
+from dprad.tables import array, codes, joint_codes
+from dprad.threats import Threat
+
+Query = str | Sequence[str] | Callable[[Column], Sequence[Any]]
+
+
+def reads(mechanism: Any, prior: Prior, threat: Threat, query: Query | None = None) -> Column:
+    """What the mechanism reads of each record of a finite prior, as its `sample` takes it."""
+    if hasattr(mechanism, "size"):
+        return _codes(prior, threat, query, mechanism.size, type(mechanism).__name__)
+    if hasattr(mechanism, "reads"):
+        return np.asarray(mechanism.reads(_values(prior, threat, query)))
+    raise DpradError(
+        "expected a guarantee (such as dprad.PureDP) or a mechanism (such as "
+        f"dprad.mechanisms.GRR), but got a {type(mechanism).__name__}."
+    )
+
+
+def columns_read(prior: Prior, threat: Threat, query: Query | None = None) -> tuple[str, ...]:
+    """What a mechanism reads: as told, else the target if that is one column, else the record."""
+    if query is None:
+        target = threat.target_columns(prior)
+        return target if len(target) == 1 else prior.columns
+    names = (query,) if isinstance(query, str) else query
+    if callable(names) or not isinstance(names, Sequence) or not names:
+        raise DpradError(
+            f"query must be a column, a list of columns or a callable, but is {query!r}."
+        )
+    return tuple(column(c, prior.columns, name="query") for c in names)
+
+
+def _called(query: Callable[[Column], Sequence[Any]], prior: Prior) -> list[Any]:
+    try:
+        return list(query(prior.support))  # type: ignore[arg-type]
+    except TypeError as error:
+        raise DpradError(f"query must return one value a record, but: {error}.") from None
+
+
+def _values(prior: Prior, threat: Threat, query: Query | None) -> list[Any]:
+    """The value that the mechanism reads of each record."""
+    if callable(query):
+        values = _called(query, prior)
+        if len(values) != prior.size:
+            raise DpradError(
+                f"query must return one value a record, but returned {len(values)} for "
+                f"{prior.size} records."
+            )
+        return values
+    names = columns_read(prior, threat, query)
+    if len(names) != 1:
+        raise DpradError(
+            f"a numeric mechanism reads one column, but here {', '.join(names)}. Say which with "
+            "query=."
+        )
+    return list(prior.column(names[0]).tolist())
+
+
+def _codes(prior: Prior, threat: Threat, query: Query | None, size: int, name: str) -> IntArray:
+    """The category code that the mechanism reads of each record."""
+    if callable(query):
+        labels = array(_called(query, prior))
+        if labels.shape != (prior.size,):
+            raise DpradError(
+                f"query must return one value a record, but returned {len(labels)} for "
+                f"{prior.size} records."
+            )
+        if labels.dtype.kind in "iu" and labels.min() >= 0 and labels.max() < size:
+            return labels.astype(np.intp)  # codes already
+        code, distinct = codes(labels)
+        count = len(distinct)
+    else:
+        names = columns_read(prior, threat, query)
+        code, count = joint_codes([prior.column(c) for c in names])
+    if count != size:
+        raise DpradError(
+            f"{name} has size {size}, but reads {count} different values here. Make it of size "
+            f"{count}, or say with query= which columns it reads (the prior has "
+            f"{', '.join(prior.columns)})."
+        )
+    return code

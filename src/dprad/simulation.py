@@ -1,0 +1,183 @@
+"""simulate: run an attack against a mechanism and count (the one-sample estimator).
+
+For a fixed attack the record that was not in the data is independent of the output, so
+
+    X = 1{right about z} - P(o),   z ~ prior, o ~ M(z),   RAD = E[X],
+
+P(o) the prior mass of the records that the attack would be right about. One run, one bounded
+number; no second set of runs. Nothing known: P is the mass of the guess. Otherwise an independent
+record z1 gives the unbiased ``1{right about z} - 1{right about z1}``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dprad.arrays import BoolArray, FloatArray, IntArray
+from dprad.attacks.optimal import OptimalAttack
+from dprad.confidence import bernstein, clopper_pearson
+from dprad.errors import DpradError, number, whole
+from dprad.games import Game, play
+from dprad.priors import Prior
+from dprad.reading import Query, reads
+from dprad.results import Risk
+from dprad.threats import Threat
+
+# Runs that are held at once, and the numbers they may take.
+BLOCK_RUNS = 2**14
+BLOCK_ENTRIES = 2**22
+
+Attack = Callable[..., Any]
+
+
+def simulate(
+    mechanism: Any,
+    attack: Attack,
+    *,
+    prior: Prior,
+    threat: Threat | None = None,
+    query: Query | None = None,
+    trials: int = 10_000,
+    confidence: float = 0.95,
+    rng: int = 0,
+) -> Risk:
+    """The extra risk that *this* attack makes, estimated from runs.
+
+    Parameters
+    ----------
+    mechanism
+        Anything with `sample`; `BlackBox` makes one of a function.
+    attack
+        ``attack(outputs, known)`` returns one guess an output, a value of the target (a tuple if
+        there are several target columns) or None for a pass. `known` is None if the attacker knows
+        nothing, else an array with one entry an output. Or what `optimal_attack` made.
+    prior, threat, query
+        As for `assess`.
+    trials, confidence, rng
+        Runs, confidence of the interval, seed.
+
+    Returns
+    -------
+    Risk
+        Of kind "estimate"; ``rad`` and ``interval`` are those of the attack, not of the best one.
+
+    Examples
+    --------
+    >>> import dprad
+    >>> coin = dprad.mechanisms.GRR(epsilon=1.0, size=2)
+    >>> prior = dprad.Prior.uniform(2)
+    >>> risk = dprad.simulate(coin, lambda outputs, known: outputs, prior=prior)
+    >>> risk.interval[0] < dprad.assess(coin, prior=prior).rad < risk.interval[1]
+    True
+
+    """
+    threat = Threat() if threat is None else threat
+    game = play(prior, threat)
+    if not game.finite:
+        raise DpradError(
+            f"simulate needs a prior that is a table of records, but the prior is {prior.kind}."
+        )
+    if not hasattr(mechanism, "sample"):
+        raise DpradError(
+            f"simulate takes a mechanism, but got a {type(mechanism).__name__}. Wrap a function: "
+            "mechanisms.BlackBox(function)."
+        )
+    if not callable(attack):
+        raise DpradError(f"attack must be a function, but is a {type(attack).__name__}.")
+    n = whole(trials, "trials", low=2)
+    level = number(confidence, "confidence", low=0, high=1)
+    random = np.random.default_rng(whole(rng, "rng", low=0, hint="It is a seed."))
+    assert prior.probabilities is not None and game.guesses is not None
+    read = reads(mechanism, prior, threat, query)
+    play_attack = _player(attack, game, prior, threat)
+    step = max(16, min(BLOCK_RUNS, BLOCK_ENTRIES // len(read)))
+    right, luck = np.zeros(n, dtype=bool), np.zeros(n)
+    for a in range(0, n, step):
+        count = min(step, n - a)
+        z = random.choice(len(read), size=count, p=prior.probabilities)
+        outputs = mechanism.sample(read[z], random)
+        guess = play_attack(outputs, z, random)
+        right[a : a + count] = _hits(game, z, guess)
+        if game.nothing_known:
+            assert game.luck is not None
+            luck[a : a + count] = np.where(guess >= 0, game.luck[guess], 0.0)
+        else:
+            other = random.choice(len(read), size=count, p=prior.probabilities)
+            luck[a : a + count] = _hits(game, other, play_attack(outputs, other, random))
+    terms = right - luck
+    rad = float(terms.mean())
+    return Risk(
+        rad=rad,
+        interval=_interval(right, luck, game, level),
+        kind="estimate",
+        method=f"simulated attack, {n:,} runs",
+        success_in=float(right.mean()),
+        success_out=float(luck.mean()),
+        rero=float(right.mean()),
+        baseline=game.p_plus,
+        kappa=prior.kappa,
+        normalised=rad / prior.unlike if prior.unlike > 0 else 0.0,
+        bounds=(),
+        subject=mechanism.describe() if hasattr(mechanism, "describe") else {"kind": "function"},
+        threat=threat.describe(),
+        prior=repr(prior),
+        assumptions=(
+            "The numbers are those of this attack; a better one may gain more.",
+            "The prior describes the population.",
+            "Records of different people are independent draws from the prior.",
+        ),
+    )
+
+
+def _interval(
+    right: BoolArray, luck: FloatArray, game: Game, confidence: float
+) -> tuple[float, float]:
+    """Exact (binomial) where luck is a constant, else for any terms in [-1, 1]."""
+    if game.nothing_known and float(np.ptp(luck)) <= 1e-15:
+        low, high = clopper_pearson(int(right.sum()), len(right), confidence)
+        return low - float(luck[0]), high - float(luck[0])
+    low, high = bernstein((right - luck + 1.0) / 2, confidence)
+    return 2 * low - 1, 2 * high - 1
+
+
+def _hits(game: Game, records: IntArray, guess: IntArray) -> BoolArray:
+    assert game.target_of is not None and game.right is not None
+    hit = np.zeros(len(records), dtype=bool)
+    made = guess >= 0
+    hit[made] = game.right(game.target_of[records[made]], guess[made])
+    return hit
+
+
+def _player(
+    attack: Attack, game: Game, prior: Prior, threat: Threat
+) -> Callable[[Any, IntArray, np.random.Generator], IntArray]:
+    """The attack on codes: ``play(outputs, records, rng)`` gives codes of guesses, -1: a pass."""
+    assert game.fiber_of is not None and game.guesses is not None
+    fiber_of = game.fiber_of
+    if isinstance(attack, OptimalAttack):
+        return lambda outputs, records, rng: attack.codes(outputs, fiber_of[records], rng)
+    labels = threat.known(prior)
+    number = {v: i for i, v in enumerate(game.guesses.tolist())}
+
+    def called(outputs: Any, records: IntArray, rng: np.random.Generator) -> IntArray:  # noqa: ARG001
+        given = attack(outputs, None if labels is None else labels[records])
+        guesses = given.tolist() if isinstance(given, np.ndarray) else list(given)
+        if len(guesses) != len(records):
+            raise DpradError(
+                f"attack must return one guess an output, but returned {len(guesses)} for "
+                f"{len(records)} outputs."
+            )
+        try:
+            codes = [-1 if g is None else number[g] for g in guesses]
+        except (KeyError, TypeError):
+            strange = next(g for g in guesses if g is not None and g not in list(number))
+            raise DpradError(
+                "attack must guess values of the target, or None for a pass, but guessed "
+                f"{strange!r}. Values that never occur can be put into the prior with domain=."
+            ) from None
+        return np.array(codes, dtype=np.intp)
+
+    return called
