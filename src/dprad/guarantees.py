@@ -355,6 +355,9 @@ class Profile(Guarantee):
             )
         return value
 
+    def _delta(self, epsilon: FloatArray) -> FloatArray:
+        return np.asarray(np.minimum(self._read(epsilon), self.loss.delta(epsilon)))
+
     def _loss(self) -> PrivacyLoss:
         top = 1.0
         ends = self._read(np.array([MAX_LOSS]))[0]

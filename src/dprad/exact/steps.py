@@ -20,8 +20,9 @@ from dprad.mechanisms.bounded import Duchi, Hybrid, Piecewise
 from dprad.mechanisms.staircase import Staircase
 
 _METHOD = "exact sum over the pieces of the density"
-# Ends of pieces that differ by less than this share of the range are one.
-SAME = 1e-12
+# Pieces shorter than this share of their distance are told by name, not by their ends, which
+# floats could not tell apart.
+APART = 1e-9
 
 
 def solve_steps(mechanism: Any, game: Game, values: FloatArray, pi: FloatArray) -> Solution:
@@ -52,8 +53,10 @@ def _piecewise(mechanism: Piecewise, points: FloatArray) -> tuple[Any, int]:
     if not np.isfinite(mechanism.reach):
         return _silent(points)
     low, high = mechanism.window(mechanism.scaled(points))
+    if mechanism.length < APART * float(np.diff(low).min(initial=np.inf)):
+        return _apart(mechanism, len(points))
     c = mechanism.reach
-    edges = _distinct(np.r_[-c, low, high, c], 2 * c)
+    edges = np.unique(np.r_[-c, low, high, c])
     width = np.diff(edges)
     middle = (edges[1:] + edges[:-1]) / 2
     inside, outside = (np.exp(d) for d in mechanism.log_densities)
@@ -64,6 +67,20 @@ def _piecewise(mechanism: Piecewise, points: FloatArray) -> tuple[Any, int]:
         return np.asarray(np.where(near, inside, outside) * width[columns])
 
     return likelihood, len(width)
+
+
+def _apart(mechanism: Piecewise, count: int) -> tuple[Any, int]:
+    """Windows so narrow that no two meet: one output each, and one for all the rest."""
+    other = mechanism.length * float(np.exp(mechanism.log_densities[1]))
+
+    def likelihood(rows: slice | IntArray, columns: slice) -> FloatArray:
+        codes, outputs = np.arange(count)[rows], np.arange(columns.start, columns.stop)
+        block = np.where(codes[:, None] == outputs, mechanism.near, other)
+        rest = max(0.0, 1.0 - mechanism.near - (count - 1) * other)
+        block[:, outputs == count] = rest
+        return np.asarray(block)
+
+    return likelihood, count + 1
 
 
 @columns_of.register
@@ -92,19 +109,24 @@ def _staircase(mechanism: Staircase, points: FloatArray) -> tuple[Any, int]:
     if epsilon == 0:
         return _silent(points)
     assert mechanism.gamma is not None
+    if mechanism.gamma < APART and mechanism.beyond(APART * step) < APART:
+        # next to no noise: every record is seen as it is, but for a share of less than APART
+        matrix = np.eye(len(points))
+        return (lambda rows, columns: matrix[rows, columns]), len(points)
+    base, points = points[0], points - points[0]
     first, last = points[0], points[-1]
     if mechanism.clamp is None:
         # one period on each side; records differ by a step at most
         low, high, periods = first - step, last + step, 2
     else:
         # all beyond a clamp is one output, and so is what has no probability left
-        low, high = mechanism.clamp
+        low, high = mechanism.clamp[0] - base, mechanism.clamp[1] - base
         periods = int(min(np.ceil((high - low) / step), np.ceil(750 / epsilon))) + 1
     whole = np.arange(-periods, periods + 1.0)
     offsets = np.r_[whole, whole + mechanism.gamma, whole - mechanism.gamma]
     edges = np.r_[(points[:, None] + step * offsets).reshape(-1), first, last]
     edges = edges[(edges > low) & (edges < high)]
-    edges = _distinct(np.r_[low, edges, high], high - low)
+    edges = np.unique(np.r_[low, edges, high])
     if mechanism.clamp is None:
         middle = (edges[1:] + edges[:-1]) / 2
         beyond = (middle < first) | (middle > last)
@@ -128,10 +150,3 @@ def _silent(points: FloatArray) -> tuple[Any, int]:
     """One output, whatever the record."""
     matrix = np.ones((len(points), 1))
     return (lambda rows, columns: matrix[rows, columns]), 1
-
-
-def _distinct(edges: FloatArray, span: float) -> FloatArray:
-    """Sorted, without those that differ by rounding only."""
-    edges = np.sort(edges)
-    apart = np.diff(edges) > SAME * span
-    return edges[np.r_[True, apart]]

@@ -134,17 +134,22 @@ class Piecewise(_Bounded):
         """Probability of the window, ``e^{eps/2}/(e^{eps/2} + 1)``."""
         return 1.0 / (1.0 + float(np.exp(-self.epsilon / 2)))
 
+    @property
+    def length(self) -> float:
+        """C - 1, the length of the window, to all digits."""
+        shrink = float(np.exp(-self.epsilon / 2))
+        return 2.0 * shrink / float(-np.expm1(-self.epsilon / 2))
+
     def window(self, scaled: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Where the window of a record begins and ends, on the scale of [-1, 1]."""
-        c = self.reach
-        low = (c + 1.0) / 2 * scaled - (c - 1.0) / 2
-        return low, low + (c - 1.0)
+        low = (self.reach + 1.0) / 2 * scaled - self.length / 2
+        return low, low + self.length
 
     @property
     def log_densities(self) -> tuple[float, float]:
         """Log-density inside and outside of the window, on the scale of [-1, 1]."""
         # near / (C - 1), and e^-eps times it
-        inside = np.log(self.near) - np.log(self.reach - 1.0)
+        inside = np.log(self.near) - np.log(self.length)
         return float(inside), float(inside - self.epsilon)
 
     def sample(self, records: Any, rng: np.random.Generator) -> FloatArray:
@@ -156,7 +161,7 @@ class Piecewise(_Bounded):
         c, u = self.reach, rng.random(x.shape)
         # the rest is two pieces, C + 1 long together
         rest = -c + u * (c + 1.0)
-        rest = np.where(rest < low, rest, rest + (c - 1.0))
+        rest = np.where(rest < low, rest, rest + self.length)
         inside = rng.random(x.shape) < self.near
         return self._unscaled(np.where(inside, low + u * (high - low), rest))
 

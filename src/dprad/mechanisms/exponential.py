@@ -165,8 +165,9 @@ class ExponentialInterval:
         t, z = np.broadcast_arrays(np.asarray(outputs, float), np.asarray(records, float))
         low, high = self.bounds
         if self.rate == 0:
-            return np.full(t.shape, -np.log(high - low))
-        inside = np.log(self.rate) - np.log(self.total(z)) - self.rate * np.abs(t - z)
+            inside = np.full(t.shape, -np.log(high - low))
+        else:
+            inside = np.log(self.rate) - np.log(self.total(z)) - self.rate * np.abs(t - z)
         return np.where((t < low) | (t > high), -np.inf, inside)
 
     def error(self, confidence: float = 0.95) -> float:

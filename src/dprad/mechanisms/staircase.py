@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dprad.arrays import FloatArray
-from dprad.errors import number
+from dprad.errors import DpradError, number
 from dprad.guarantees import REPLACE_ONE, PureDP
 from dprad.mechanisms.additive import Additive
 
@@ -41,7 +41,8 @@ class Staircase(Additive):
         if self.gamma is None:
             half = float(np.exp(-self.epsilon / 2))
             object.__setattr__(self, "gamma", half / (1.0 + half))
-        object.__setattr__(self, "gamma", number(self.gamma, "gamma", low=0, high=1))
+        elif 0 < number(self.gamma, "gamma", low=0, high=1) < 1e-9:
+            raise DpradError(f"gamma must be 0 or at least 1e-9, but is {self.gamma!r}.")
 
     @property
     def guarantee(self) -> PureDP:

@@ -1,0 +1,225 @@
+"""Piecewise constant densities, whole noise, codewords, utilities: against brute force to 1e-10."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.linalg import hadamard
+from test_support import unary_channel
+
+from dprad import Prior, Threat, assess
+from dprad.mechanisms import (
+    THE,
+    DiscreteGaussian,
+    Duchi,
+    Exponential,
+    ExponentialInterval,
+    Geometric,
+    HadamardResponse,
+    Hybrid,
+    Laplace,
+    Piecewise,
+    Staircase,
+)
+from oracles import brute_force, random_channel, random_instance
+
+
+def agrees(mechanism, channel, instance, query=None):
+    assert channel.sum(axis=1) == pytest.approx(np.ones(len(channel)))
+    risk = assess(mechanism, prior=instance.prior, threat=instance.threat, query=query)
+    rad, rero = brute_force(instance, channel)
+    assert risk.kind == "exact"
+    assert risk.rad == pytest.approx(rad, abs=1e-10), (mechanism, instance)
+    assert risk.rero == pytest.approx(rero, abs=1e-10), (mechanism, instance)
+    assert -1e-12 <= risk.success_out <= risk.success_in <= risk.rero + 1e-12
+
+
+def reading(values):
+    """A query that reads these numbers."""
+    return lambda support: values[np.asarray(support)].tolist()
+
+
+@pytest.mark.parametrize("clamp", [None, (0.0, 8.0), (-7.0, 30.0)])
+@pytest.mark.parametrize("seed", range(8))
+def test_staircase(seed, clamp):
+    """Whole values, a step of 8 and gamma = 1/4: all pieces end at whole numbers."""
+    rng = np.random.default_rng(seed)
+    m = int(rng.integers(1, 7))
+    epsilon = float(rng.choice([0.4, 1.0, 4.0]))
+    mechanism = Staircase(epsilon=epsilon, sensitivity=8, gamma=0.25, clamp=clamp)
+    values = np.sort(rng.choice(9, size=m, replace=False)).astype(float)
+    far = 8 * int(np.ceil(40 / epsilon))
+    channel = np.zeros((m, 2 * far))
+    for z in range(m):
+        for k in range(-far, far):
+            step, part = divmod(abs(k + 0.5 - values[z]), 8)
+            channel[z, k + far] = np.exp(-epsilon * (step + (part >= 2)))
+        channel[z] /= channel[z].sum()
+    if clamp is not None:
+        cells = np.arange(-far, far) + 0.5
+        inside = (cells > clamp[0]) & (cells < clamp[1])
+        low = channel[:, cells < clamp[0]].sum(axis=1)
+        high = channel[:, cells > clamp[1]].sum(axis=1)
+        channel = np.column_stack([low, channel[:, inside], high])
+    agrees(mechanism, channel, random_instance(rng, m), reading(values))
+
+
+@pytest.mark.parametrize("kind", [Duchi, Piecewise, Hybrid])
+@pytest.mark.parametrize("seed", range(8))
+def test_bounded(kind, seed):
+    rng = np.random.default_rng(seed)
+    m = int(rng.integers(1, 7))
+    epsilon = float(rng.choice([0.3, 1.0, 4.0]))
+    mechanism = kind(epsilon=epsilon, bounds=(-1, 8))
+    values = np.sort(rng.choice(9, size=m, replace=False)).astype(float)
+    x = (values + 1) / 4.5 - 1
+    e, h = np.exp(epsilon), np.exp(epsilon / 2)
+    up = 0.5 + x * (e - 1) / (2 * (e + 1))
+    coarse = np.column_stack([1 - up, up])
+    c = (h + 1) / (h - 1)
+    low = (c + 1) / 2 * x - (c - 1) / 2
+    edges = np.unique(np.concatenate([[-c, c], low, low + c - 1]))
+    top = (e - h) / (2 * h + 2)
+    smooth = np.array(
+        [
+            [
+                (b - a) * (top if low[z] <= (a + b) / 2 <= low[z] + c - 1 else top / e)
+                for a, b in zip(edges[:-1], edges[1:], strict=True)
+            ]
+            for z in range(m)
+        ]
+    )
+    share = 1 - np.exp(-epsilon / 2) if epsilon > 0.61 else 0.0
+    channel = {
+        Duchi: coarse,
+        Piecewise: smooth,
+        Hybrid: np.column_stack([share * smooth, (1 - share) * coarse]),
+    }[kind]
+    agrees(mechanism, channel, random_instance(rng, m), reading(values))
+
+
+@pytest.mark.parametrize("clamp", [None, (0, 8), (-3, 20)])
+@pytest.mark.parametrize("kind", [Geometric, DiscreteGaussian])
+@pytest.mark.parametrize("seed", range(6))
+def test_whole_noise(kind, clamp, seed):
+    rng = np.random.default_rng(seed)
+    m = int(rng.integers(1, 7))
+    scale = float(rng.choice([0.6, 2.0, 7.0]))
+    values = np.sort(rng.choice(9, size=m, replace=False))
+    noise = np.arange(-800, 801)
+    if kind is Geometric:
+        mechanism = Geometric(epsilon=8 / scale, sensitivity=8, clamp=clamp)
+        law = np.exp(-np.abs(noise) / scale)
+    else:
+        mechanism = DiscreteGaussian(sigma=scale, sensitivity=8, clamp=clamp)
+        law = np.exp(-(noise**2) / (2 * scale**2))
+    law /= law.sum()
+    low, high = clamp or (-800, 820)
+    channel = np.zeros((m, high - low + 1))
+    for z in range(m):
+        np.add.at(channel[z], np.clip(noise + values[z], low, high) - low, law)
+    agrees(mechanism, channel, random_instance(rng, m), reading(values))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_hadamard_response(seed):
+    """Codewords from an explicit Hadamard matrix."""
+    rng = np.random.default_rng(seed)
+    m = int(rng.integers(1, 8))
+    epsilon = float(rng.choice([0.2, 1.0, 1.8, 3.0]))
+    mechanism = HadamardResponse(epsilon=epsilon, size=m)
+    blocks, b = mechanism.blocks, mechanism.block
+    channel = np.ones((m, blocks * b))
+    for z in range(m):
+        block, row = z % blocks, z // blocks + 1
+        channel[z, block * b : (block + 1) * b][hadamard(b)[row] > 0] = np.exp(epsilon)
+    channel /= channel.sum(axis=1, keepdims=True)
+    agrees(mechanism, channel, random_instance(rng, m))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_exponential_and_thresholds(seed):
+    rng = np.random.default_rng(seed)
+    m = int(rng.integers(1, 6))
+    utility = rng.normal(size=(m, 5))
+    mechanism = Exponential(epsilon=1.5, utility=utility, sensitivity=6.0)
+    score = np.exp(1.5 * utility / 12)
+    agrees(mechanism, score / score.sum(axis=1, keepdims=True), random_instance(rng, m))
+    the = THE(epsilon=1.5, size=m)
+    agrees(the, unary_channel(m, the.p, the.q), random_instance(rng, m))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_exponential_on_an_interval(seed):
+    """Against a channel of 4,000 cells: merging outputs lowers RAD, by little."""
+    rng = np.random.default_rng(seed)
+    m = int(rng.integers(1, 7))
+    instance = random_instance(rng, m)
+    values = np.sort(rng.choice(9, size=m, replace=False)).astype(float)
+    epsilon = float(rng.choice([0.0, 0.5, 3.0, 20.0]))
+    mechanism = ExponentialInterval(epsilon=epsilon, bounds=(0, 8), factor=1.0)
+    edges = np.linspace(0, 8, 4001)
+    rate = max(epsilon / 8, 1e-7)
+    below = np.where(
+        edges < values[:, None],
+        np.exp(-rate * (values[:, None] - edges)),
+        2 - np.exp(-rate * (edges - values[:, None])),
+    )
+    channel = np.diff(below, axis=1)
+    channel /= channel.sum(axis=1, keepdims=True)
+    risk = assess(mechanism, prior=instance.prior, threat=instance.threat, query=reading(values))
+    rad, rero = brute_force(instance, channel)
+    assert rad - 1e-6 <= risk.rad <= rad + 1e-4
+    assert rero - 1e-6 <= risk.rero <= rero + 1e-4
+
+
+def test_staircase_beats_laplace_in_error_and_keeps_its_promise():
+    prior, epsilon = Prior.uniform(9), 3.0
+    bound = assess(Staircase(epsilon=epsilon, sensitivity=8).guarantee, prior=prior).rad
+    risks = [assess(k(epsilon=epsilon, sensitivity=8), prior=prior) for k in (Staircase, Laplace)]
+    assert all(r.rad <= bound + 1e-12 for r in risks)
+    assert Staircase(epsilon=epsilon).error(0.5) < Laplace(epsilon=epsilon).error(0.5)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 700.0])
+def test_extremes(epsilon):
+    prior = Prior.uniform(3)
+    for mechanism in (
+        Staircase(epsilon=epsilon, sensitivity=2),
+        Staircase(epsilon=epsilon, sensitivity=2, clamp=(0, 2)),
+        Piecewise(epsilon=epsilon, bounds=(0, 2)),
+        Hybrid(epsilon=epsilon, bounds=(0, 2)),
+        ExponentialInterval(epsilon=epsilon, bounds=(0, 2), factor=1.0),
+        HadamardResponse(epsilon=epsilon, size=3),
+    ):
+        for threat in (Threat(), Threat(knows="everything"), Threat(loss="absolute", eta=1)):
+            risk = assess(mechanism, prior=prior, threat=threat)
+            if epsilon == 0:
+                assert risk.rad == pytest.approx(0.0, abs=1e-12)
+            elif threat.loss == "exact":
+                assert risk.rad == pytest.approx(2 / 3, abs=0.01)
+
+
+def test_a_mechanism_of_ones_own(rng):
+    """Anything with a sampler and a likelihood gets an estimate."""
+    matrix = random_channel(rng, 3, 4)
+
+    class Mine:
+        size = 3
+        guarantee = None
+
+        def sample(self, records, rng):
+            return np.array([rng.choice(4, p=matrix[r]) for r in records])
+
+        def log_likelihood(self, outputs, records):
+            return np.log(matrix[np.asarray(records), np.asarray(outputs)])
+
+        def describe(self):
+            return {"kind": "Mine"}
+
+    from dprad.mechanisms import Channel
+
+    prior = Prior.uniform(3)
+    risk = assess(Mine(), prior=prior, trials=4000, confidence=0.9999)
+    exact = assess(Channel(matrix), prior=prior).rad
+    assert risk.kind == "estimate" and risk.interval[0] <= exact <= risk.interval[1]
