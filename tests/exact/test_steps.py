@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy.linalg import hadamard
@@ -84,7 +86,7 @@ def test_bounded(kind, seed):
         [
             [
                 (b - a) * (top if low[z] <= (a + b) / 2 <= low[z] + c - 1 else top / e)
-                for a, b in zip(edges[:-1], edges[1:], strict=True)
+                for a, b in itertools.pairwise(edges)
             ]
             for z in range(m)
         ]

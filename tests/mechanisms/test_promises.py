@@ -156,7 +156,7 @@ def test_hadamard_variance(rng):
 
 @pytest.mark.parametrize("mechanism", [THE(epsilon=1.5, size=4), THE(epsilon=4.0, size=3)])
 def test_thresholded_histogram(mechanism, rng):
-    """The bits are those of Laplace noise cut at the threshold; the promise is what bits promise."""
+    """The bits are Laplace noise cut at the threshold; the promise is what bits promise."""
     m = mechanism.size
     noise = rng.laplace(0, 2 / mechanism.epsilon, N)
     p = int(np.sum(1 + noise > mechanism.threshold))

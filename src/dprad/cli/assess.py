@@ -62,8 +62,10 @@ def assess(
     neighbours
         replace-one or add-remove: what the promise compares. Required for a promise.
     mechanism
-        Assess a mechanism instead: grr, oue, sue, subset, olh, blh, laplace, geometric (with
-        --epsilon) or gaussian (with --sigma). It reads the target, or the only column.
+        Assess a mechanism instead. For categories grr, oue, sue, subset, olh, blh, hadamard, the,
+        she; for numbers laplace, geometric, staircase, duchi, piecewise, hybrid, exponential (all
+        with --epsilon), gaussian, discrete-gaussian (with --sigma). It reads the target, or the
+        only column.
     sigma
         Standard deviation of gaussian noise.
     sensitivity
@@ -155,6 +157,7 @@ def _promise(
 # Which options each mechanism takes, in the words of its class.
 _CODES = {"--epsilon": "epsilon", "--delta": "delta"}
 _NUMBERS = {"--epsilon": "epsilon", "--sensitivity": "sensitivity", "--clamp": "clamp"}
+_BOUNDED = {"--epsilon": "epsilon", "": "bounds"}  # bounds: the range of the values
 _NOISE = {"--sigma": "sigma", "--sensitivity": "sensitivity", "--clamp": "clamp"}
 _MECHANISMS = {
     "grr": ("GRR", _CODES),
@@ -163,9 +166,18 @@ _MECHANISMS = {
     "subset": ("SubsetSelection", {"--epsilon": "epsilon"}),
     "olh": ("OLH", _CODES),
     "blh": ("BLH", _CODES),
+    "hadamard": ("HadamardResponse", {"--epsilon": "epsilon"}),
+    "the": ("THE", {"--epsilon": "epsilon"}),
+    "she": ("SHE", {"--epsilon": "epsilon"}),
     "laplace": ("Laplace", _NUMBERS),
     "geometric": ("Geometric", _NUMBERS),
+    "staircase": ("Staircase", _NUMBERS),
     "gaussian": ("Gaussian", _NOISE),
+    "discrete-gaussian": ("DiscreteGaussian", _NOISE),
+    "duchi": ("Duchi", _BOUNDED),
+    "piecewise": ("Piecewise", _BOUNDED),
+    "hybrid": ("Hybrid", _BOUNDED),
+    "exponential": ("ExponentialInterval", _BOUNDED),
 }
 
 
@@ -184,12 +196,16 @@ def _mechanism(name: str, given: dict[str, Any], prior: Prior, threat: Threat) -
     _without(f"--mechanism {name}", {o: v for o, v in given.items() if o not in options})
     chosen = {options[o]: v for o, v in given.items() if o in options and v is not None}
     values = target_values(prior, columns_read(prior, threat))[1]
-    if "--sensitivity" not in options:
+    numeric = values.dtype.kind in "if"
+    if "bounds" in options.values():
+        if numeric and len(values) > 1:
+            chosen["bounds"] = (float(values[0]), float(values[-1]))
+    elif "--sensitivity" not in options:
         chosen["size"] = len(values)
     else:
         if "clamp" in chosen:
             chosen["clamp"] = _interval(chosen["clamp"], "--clamp")
-        if "sensitivity" not in chosen and values.dtype.kind in "if":
+        if "sensitivity" not in chosen and numeric:
             chosen["sensitivity"] = float(values[-1] - values[0]) or 1.0
     return getattr(mechanisms, kind)(**chosen)
 

@@ -34,7 +34,7 @@ from dprad.mechanisms.staircase import Staircase
 from dprad.mechanisms.subset import SubsetSelection
 from dprad.mechanisms.unary import OUE, SUE, UnaryEncoding
 
-_NOTHING = "exact: the output says nothing"
+_NOTHING = "the output says nothing"
 
 __all__ = ["Sampling", "Solution", "solve", "solve_continuous"]
 
@@ -60,7 +60,7 @@ def solve(
 def _channel(
     mechanism: Channel, game: Game, codes: IntArray, pi: FloatArray, sampling: Sampling
 ) -> Solution:
-    return _matrix(mechanism.matrix, game, codes, pi, "exact sum over the channel")
+    return _matrix(mechanism.matrix, game, codes, pi, "sum over the channel")
 
 
 def _matrix(
@@ -89,7 +89,7 @@ def _hadamard(
         outputs = np.arange(columns.start, columns.stop)
         return np.exp(mechanism.log_likelihood(outputs, values[rows][:, None]))
 
-    method = "exact sum over the codewords"
+    method = "sum over the codewords"
     size = mechanism.size
     return sum_by_likelihood(entries, mechanism.outputs, game, codes, pi, size, method)
 
@@ -111,7 +111,7 @@ def _grr(
         return np.asarray(lies[rows] + mechanism.gap * joint[rows][:, columns].toarray())
 
     pbar = mechanism.lie + mechanism.gap * read
-    return sum_over_outputs(Joint(pbar, block), game, "exact sum over the outputs of GRR")
+    return sum_over_outputs(Joint(pbar, block), game, "sum over the outputs of GRR")
 
 
 @solve.register(UnaryEncoding)
@@ -130,7 +130,7 @@ def _support(
     matrix = support.enumerated(mechanism)
     if matrix is None:
         return estimate(mechanism, game, codes, pi, sampling)
-    return _matrix(matrix, game, codes, pi, "exact sum over all support sets")
+    return _matrix(matrix, game, codes, pi, "sum over all support sets")
 
 
 @solve.register

@@ -49,7 +49,7 @@ MAX_CELLS = 4000
 CELLS = 64
 
 Finite = Callable[[Game, FloatArray, FloatArray], Solution]
-_METHOD = "exact, by quadrature over the prior with a proven error"
+_METHOD = "by quadrature over the prior with a proven error"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -168,7 +168,9 @@ def solve_continuous(
     mechanism.reads([low, high])
     if not game.membership and (eta == 0 or eta >= high - low):
         certain = 0.0 if eta == 0 else 1.0  # nothing can be guessed, or nothing can be missed
-        return Solution(rad=0.0, success_out=certain, rero=certain, method="exact: no window")
+        return Solution(
+            rad=0.0, success_out=certain, rero=certain, method="no window can be hit or missed"
+        )
     if game.membership:
         return _everything(distribution, low, high, smooth, game, finite)
     cells, pairs, error = _windows(distribution, low, high, eta, smooth)

@@ -13,6 +13,8 @@ O(m R p) for m values, R sets and p pieces an envelope (few); memory a few block
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from dprad.arrays import BoolArray, FloatArray, IntArray
@@ -28,7 +30,7 @@ MAX_EXPONENT = 600.0
 # Lines that meet within this share of u meet in one point.
 SAME = 1e-13
 
-_METHOD = "exact, by upper envelopes"
+_METHOD = "by upper envelopes"
 
 
 def solve_laplace(
@@ -97,13 +99,13 @@ def _envelope(
     With `passing` (masses, the two coefficients of pbar, whether a tie is a pass) the zero line is
     one of them, and the prior mass of what is named, integrated against pbar, comes second.
     """
-    run = np.repeat(np.arange(len(begin)), np.diff(np.r_[begin, len(a)]))
-    mass = np.zeros(len(a)) if passing is None else passing[0]
+    runs = _Runs.of(begin, len(a))
+    mass = np.zeros((len(a), 1)) if passing is None else passing[0][:, None]
     u, end = h * h, 1.0 / (h * h)
     start = a + b * u
-    best = np.maximum.reduceat(start, begin, axis=0)
-    near = SAME * np.maximum.reduceat(np.abs(a) + np.abs(b) * u, begin, axis=0)
-    slope, line, named = _steepest(a, b, mass, start >= (best - near)[run], begin, run)
+    best = runs.top(start)
+    near = SAME * runs.top(np.abs(a) + np.abs(b) * u)
+    slope, line, named = _steepest(a, b, mass, start >= runs.spread(best - near), runs)
     if passing is not None:
         # the zero line: if it is higher, or as high and rising above, or (by rule) not beaten
         idle = (best < -near) | ((best <= near) & ((slope < 0) | (passing[3] & (slope == 0))))
@@ -111,11 +113,15 @@ def _envelope(
     at = np.broadcast_to(u, slope.shape)
     total = luck = 0.0
     while True:
-        rise = b - slope[run]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            cross = np.where(rise > 0, (line[run] - a) / rise, np.inf)
-            zero = np.where(slope < 0, -line / slope, np.inf) if passing is not None else np.inf
-        following = np.maximum(np.minimum(np.minimum.reduceat(cross, begin, axis=0), zero), at)
+        rise = b - runs.spread(slope)
+        cross = np.full(rise.shape, np.inf)
+        np.divide(runs.spread(line) - a, rise, out=cross, where=rise > 0)
+        following = -runs.top(-cross)
+        if passing is not None:
+            zero = np.full(slope.shape, np.inf)
+            np.divide(-line, slope, out=zero, where=slope < 0)
+            following = np.minimum(following, zero)
+        following = np.maximum(following, at)
         stop = np.minimum(following, end)
         y1, y2 = np.sqrt(at), np.sqrt(stop)
         # 1/y1 - 1/y2 and y2 - y1 without cancellation
@@ -124,16 +130,16 @@ def _envelope(
         total += float(np.sum(h * (line * inverse + slope * step))) / 2
         if passing is not None:
             luck += float(np.sum(named * h * (passing[1] * inverse + passing[2] * step))) / 2
-        if not np.any(following < end):
+        done = following >= end
+        if done.all():
             return total, luck
-        here = cross <= (following * (1 + SAME))[run]
-        steep, new_line, new_named = _steepest(a, b, mass, here, begin, run)
+        here = cross <= runs.spread(following * (1 + SAME))
+        steep, new_line, new_named = _steepest(a, b, mass, here, runs)
         if passing is not None:
             rest = (zero <= following * (1 + SAME)) & (steep < 0)
             steep, new_line, new_named = (
                 np.where(rest, 0.0, x) for x in (steep, new_line, new_named)
             )
-        done = following >= end
         slope, line, named = (
             np.where(done, old, new)
             for old, new in ((slope, steep), (line, new_line), (named, new_named))
@@ -141,13 +147,34 @@ def _envelope(
         at = np.where(done, end, following)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Runs:
+    """Rows in runs, one a fiber: the greatest of each run, and back to all of its rows."""
+
+    begin: IntArray
+    run: IntArray | None
+
+    @classmethod
+    def of(cls, begin: IntArray, rows: int) -> _Runs:
+        if len(begin) == 1:
+            return cls(begin, None)  # broadcasting does it
+        return cls(begin, np.repeat(np.arange(len(begin)), np.diff(np.r_[begin, rows])))
+
+    def top(self, values: FloatArray) -> FloatArray:
+        if self.run is None:
+            return np.asarray(values.max(axis=0, keepdims=True))
+        return np.maximum.reduceat(values, self.begin, axis=0)
+
+    def spread(self, values: FloatArray) -> FloatArray:
+        return values if self.run is None else values[self.run]
+
+
 def _steepest(
-    a: FloatArray, b: FloatArray, mass: FloatArray, among: BoolArray, begin: IntArray, run: IntArray
+    a: FloatArray, b: FloatArray, mass: FloatArray, among: BoolArray, runs: _Runs
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Of the lines marked, by fiber and gap: the steepest, of these the highest, the likeliest."""
-    slope = np.maximum.reduceat(np.where(among, b, -np.inf), begin, axis=0)
-    among = among & (b == slope[run])
-    line = np.maximum.reduceat(np.where(among, a, -np.inf), begin, axis=0)
-    among = among & (a == line[run])
-    named = np.maximum.reduceat(np.where(among, mass[:, None], 0.0), begin, axis=0)
-    return slope, line, named
+    slope = runs.top(np.where(among, b, -np.inf))
+    among = among & (b == runs.spread(slope))
+    line = runs.top(np.where(among, a, -np.inf))
+    among = among & (a == runs.spread(line))
+    return slope, line, runs.top(np.where(among, mass, 0.0))

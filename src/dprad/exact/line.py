@@ -112,8 +112,8 @@ def solve_density(
     return _solve(line, game, weight, _ESTIMATED)
 
 
-_PROVEN = "exact, by panels with a proven error"
-_ESTIMATED = "exact, by panels; the error of resolving the density is estimated"
+_PROVEN = "by panels with a proven error"
+_ESTIMATED = "by panels; the error of resolving the density is estimated"
 
 
 def _solve(line: Line, game: Game, weight: Any, method: str) -> Solution | None:

@@ -19,7 +19,7 @@ from dprad.games import Game
 from dprad.mechanisms.bounded import Duchi, Hybrid, Piecewise
 from dprad.mechanisms.staircase import Staircase
 
-_METHOD = "exact sum over the pieces of the density"
+_METHOD = "sum over the pieces of the density"
 # Pieces shorter than this share of their distance are told by name, not by their ends, which
 # floats could not tell apart.
 APART = 1e-9

@@ -26,7 +26,7 @@ MAX_SPAN = 10_000_000
 # Beyond so many standard deviations from all records there is nothing (1e-19 of probability).
 REACH = 9.0
 
-_METHOD = "exact sum over whole numbers"
+_METHOD = "sum over whole numbers"
 
 
 def solve_whole(
