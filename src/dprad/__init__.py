@@ -9,13 +9,15 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dprad import mechanisms
+    from dprad import accounting, mechanisms
     from dprad.assessment import assess
     from dprad.attacks.optimal import optimal_attack
+    from dprad.calibration import calibrate
+    from dprad.comparison import compare, worst_prior
     from dprad.errors import DpradError
     from dprad.guarantees import ApproxDP, GaussianDP, Guarantee, Profile, PureDP, TotalVariation
     from dprad.priors import Prior
-    from dprad.results import Bound, Risk
+    from dprad.results import Bound, Calibration, Comparison, Risk, WorstPrior
     from dprad.simulation import simulate
     from dprad.threats import Threat
 
@@ -24,6 +26,8 @@ __version__ = "0.1.0"
 __all__ = [
     "ApproxDP",
     "Bound",
+    "Calibration",
+    "Comparison",
     "DpradError",
     "GaussianDP",
     "Guarantee",
@@ -33,21 +37,28 @@ __all__ = [
     "Risk",
     "Threat",
     "TotalVariation",
+    "WorstPrior",
+    "accounting",
     "assess",
+    "calibrate",
+    "compare",
     "mechanisms",
     "optimal_attack",
     "simulate",
+    "worst_prior",
 ]
 
 _HOME = {
     "assess": "assessment",
     "optimal_attack": "attacks.optimal",
     "simulate": "simulation",
+    "calibrate": "calibration",
+    "compare": "comparison",
+    "worst_prior": "comparison",
     "DpradError": "errors",
     "Prior": "priors",
     "Threat": "threats",
-    "Bound": "results",
-    "Risk": "results",
+    **dict.fromkeys(["Bound", "Calibration", "Comparison", "Risk", "WorstPrior"], "results"),
     **dict.fromkeys(
         ["ApproxDP", "GaussianDP", "Guarantee", "Profile", "PureDP", "TotalVariation"],
         "guarantees",
@@ -56,8 +67,8 @@ _HOME = {
 
 
 def __getattr__(name: str) -> Any:
-    if name == "mechanisms":
-        return importlib.import_module("dprad.mechanisms")
+    if name in ("mechanisms", "accounting"):
+        return importlib.import_module(f"dprad.{name}")
     if name in _HOME:
         value = getattr(importlib.import_module(f"dprad.{_HOME[name]}"), name)
         globals()[name] = value

@@ -10,7 +10,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dprad.results import Risk
+    from dprad.results import Calibration, Comparison, Risk, WorstPrior
 
 _SCALES = (100, 1_000, 10_000, 100_000, 1_000_000)
 
@@ -34,6 +34,49 @@ def risk(result: Risk) -> str:
         f"Not in the data: {who} {verb} in {count(result.success_out, n)} of {n:,} tries; in the "
         f"data: in {count(result.success_in, n)} of {n:,} "
         f"(extra risk {result.rad:.4f}, {told}; {result.method})."
+    )
+
+
+def calibration(plan: Calibration) -> str:
+    """What to set, and what it buys."""
+    kind = plan.mechanism.describe()["kind"]
+    what = {
+        "rad": "the extra risk",
+        "rero": "the attacker's success",
+        "tv": "the total variation",
+    }[plan.measure]
+    # rounded to the safe side would need to know it; so many digits that it does not matter
+    lines = [
+        f"{kind} with {plan.parameter} = {plan.value:.7g} keeps {what} at or below "
+        f"{plan.max_risk:g}; {plan.parameter} weaker by {plan.tolerance:.0e} of it does not."
+    ]
+    if plan.error is not None and math.isfinite(plan.error):
+        lines.append(f"The noise stays within {plan.error:.4g} in 95 of 100 cases.")
+    lines.append(str(plan.risk))
+    return "\n".join(lines)
+
+
+def comparison(table: Comparison) -> str:
+    """A table, least risk first; a star marks what nothing else beats on both counts."""
+    rows = [("", "mechanism", "extra risk", "95% error", "variance")]
+    for c in table.candidates:
+        error = "" if c.error is None else f"{c.error:.4g}"
+        variance = "" if c.variance is None else f"{c.variance:.4g}"
+        low, high = c.risk.interval
+        sure = c.risk.kind == "estimate"
+        risk = f"{c.risk.rad:.4f} ({low:.4f} to {high:.4f})" if sure else above(c.risk.rad)
+        rows.append(("*" if c.frontier else "", c.name, risk, error, variance))
+    widths = [max(len(r[i]) for r in rows) for i in range(5)]
+    lines = ["  ".join(x.ljust(w) for x, w in zip(r, widths, strict=True)).rstrip() for r in rows]
+    return "\n".join([*lines, "* nothing else here has both less risk and less error"])
+
+
+def worst(result: WorstPrior) -> str:
+    """From below and from above."""
+    return (
+        f"The worst prior is between {result.risk.rad:.4f} and {above(result.bound.rad)}: a prior "
+        f"was found with extra risk {result.risk.rad:.4f}, and no prior exceeds "
+        f"{above(result.bound.rad)} ({result.bound.method})."
     )
 
 

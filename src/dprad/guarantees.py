@@ -59,6 +59,16 @@ class Guarantee:
         return self._loss()
 
     @property
+    def directions(self) -> tuple[PrivacyLoss, PrivacyLoss]:
+        """The pairs present against absent, and absent against present; one, if symmetric."""
+        return self.loss, self.loss
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether both directions are the same."""
+        return True
+
+    @property
     def point(self) -> tuple[float, float] | None:
         """(epsilon, delta) if that is the whole promise, else None."""
         return None
@@ -369,13 +379,44 @@ class Profile(Guarantee):
 
 @dataclass(frozen=True, eq=False)
 class _Numeric(Guarantee):
-    """The result of a composition or a conversion: a distribution of privacy losses."""
+    """The result of a composition or a conversion: a distribution of privacy losses.
+
+    Where the pair absent against present has another one, that is `reverse`.
+    """
 
     distribution: PrivacyLoss
+    reverse: PrivacyLoss | None = None
     name: ClassVar[str] = "privacy-loss distribution"
 
+    @property
+    def directions(self) -> tuple[PrivacyLoss, PrivacyLoss]:
+        """Both pairs."""
+        return self.distribution, self.reverse or self.distribution
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether there is one pair only."""
+        return self.reverse is None
+
     def _loss(self) -> PrivacyLoss:
-        return self.distribution
+        if self.reverse is None:
+            return self.distribution
+        top = max(float(d.losses[-1]) for d in self.directions)
+        return PrivacyLoss.of_profile(self._delta, max(top, 1e-12))
+
+    def _delta(self, epsilon: FloatArray) -> FloatArray:
+        return np.asarray(np.maximum(*(d.delta(epsilon) for d in self.directions)))
+
+    def _tradeoff(self, alpha: FloatArray) -> FloatArray:
+        return np.asarray(np.minimum(*(d.tradeoff(alpha) for d in self.directions)))
+
+    def _repeated(self, times: int) -> Guarantee:
+        back = None if self.reverse is None else self.reverse.repeated(times)
+        return _Numeric(self.distribution.repeated(times), back, neighbours=self.neighbours)
+
+    def _replace_one(self) -> Guarantee:
+        present, absent = self.directions
+        return _Numeric(present.chain(absent), neighbours=REPLACE_ONE)
 
     def _numbers(self) -> dict[str, float]:
         return {"tv": self.tv}
@@ -396,7 +437,15 @@ def _pair(one: Guarantee, two: Guarantee) -> Guarantee:
     if isinstance(one, TotalVariation) and isinstance(two, TotalVariation):
         a, b = one.failure, two.failure
         return TotalVariation(a + b - a * b, neighbours=where)
-    return _Numeric(one.loss.compose(two.loss), neighbours=where)
+    both = zip(one.directions, two.directions, strict=True)
+    present, absent = (a.compose(b) for a, b in both)
+    alike = one.symmetric and two.symmetric
+    return _Numeric(present, None if alike else absent, neighbours=where)
+
+
+def of_directions(present: PrivacyLoss, absent: PrivacyLoss | None, neighbours: str) -> Guarantee:
+    """A guarantee from its pairs: present against absent, and absent against present."""
+    return _Numeric(present, absent, neighbours=neighbours)
 
 
 def _real(value: Any, name: str) -> FloatArray:

@@ -23,6 +23,9 @@ from dprad.arrays import FloatArray, IntArray
 GRID = 2**13
 # Above this many points after composition the grid is coarsened by two.
 MAX_POINTS = 2**15
+# Releases that are composed by one Fourier transform, and the probability it may wrap around.
+MANY = 16
+WRAPPED = 1e-16
 # e^x and its square stay finite below this; a larger loss counts as infinite, the safe side.
 MAX_LOSS = 300.0
 # A smaller epsilon would make a step too small to divide by.
@@ -115,6 +118,63 @@ class PrivacyLoss:
         return cls._closed(step, -GRID, masses, p_above - last)
 
     @classmethod
+    def of_sampled_gaussian(
+        cls, sigma: float, rate: float, step: float
+    ) -> tuple[PrivacyLoss, PrivacyLoss]:
+        """Gaussian noise on a sum in which the person takes part with probability `rate`.
+
+        The pair present against absent, ``(1-rate) N(0, sigma^2) + rate N(1, sigma^2)`` against
+        ``N(0, sigma^2)``, and the pair absent against present.
+        """
+        from scipy.special import ndtr
+
+        reach = 10.0 * sigma + 1.0
+        lowest = float(np.log1p(-rate)) if rate < 1 else -np.inf
+        floor = float(np.logaddexp(lowest, np.log(rate) + (-2 * reach - 1) / (2 * sigma**2)))
+        top = float(np.logaddexp(lowest, np.log(rate) + (2 * reach - 1) / (2 * sigma**2)))
+        first, last = int(np.floor(floor / step)), int(np.ceil(min(top, MAX_LOSS) / step))
+        losses = step * np.arange(first, last + 1)
+        # the output at which the loss is that; below the least loss there is none
+        with np.errstate(divide="ignore", invalid="ignore"):
+            # e^loss - (1 - rate) = rate + expm1(loss)
+            odds = np.log(np.maximum(rate + np.expm1(losses), 0.0) / rate)
+        x = sigma**2 * odds + 0.5
+
+        def cells(mean: float) -> tuple[FloatArray, FloatArray, float, float]:
+            """Mass of each cell, its tail, the mass below the first and above the last point."""
+            u = (x - mean) / sigma
+            left, right = ndtr(u), ndtr(-u)
+            mass = np.where(u[1:] > 0, right[:-1] - right[1:], left[1:] - left[:-1])
+            return mass, np.minimum(left[1:], right[:-1]), float(left[0]), float(right[-1])
+
+        absent, absent_tail, absent_below, absent_above = cells(0.0)
+        one, one_tail, one_below, one_above = cells(1.0)
+        present = (1.0 - rate) * absent + rate * one
+        tail = (1.0 - rate) * absent_tail + rate * one_tail
+        below = (1.0 - rate) * absent_below + rate * one_below
+        above = (1.0 - rate) * absent_above + rate * one_above
+        rounding = 4 * np.finfo(float).eps
+        low, high = losses[:-1], losses[1:]
+
+        slack = rounding * (tail + absent_tail * np.exp(low))
+        split = _split(present, absent, low, step, slack)
+        masses = np.r_[split[0], 0.0] + np.r_[0.0, split[1]]
+        masses[0] += below
+        finite = min(above, absent_above * float(np.exp(losses[-1])))
+        masses[-1] += finite
+        forward = cls._closed(step, first, masses, above - finite)
+
+        slack = rounding * (absent_tail + tail * np.exp(-high))
+        split = _split(absent, present, -high, step, slack)
+        masses = (np.r_[0.0, split[0]] + np.r_[split[1], 0.0])[::-1]
+        masses[0] += absent_above
+        # the outputs below the first point have the largest losses of this direction
+        finite = min(absent_below, below * float(np.exp(-losses[0])))
+        masses[-1] += finite
+        backward = cls._closed(step, -last, masses, absent_below - finite)
+        return forward, backward
+
+    @classmethod
     def of_profile(cls, delta: Callable[[FloatArray], FloatArray], top: float) -> PrivacyLoss:
         """From any upper bound on a symmetric profile: the lower convex hull of its values.
 
@@ -177,7 +237,9 @@ class PrivacyLoss:
         return result._small()
 
     def repeated(self, times: int) -> PrivacyLoss:
-        """`times` releases, by repeated squaring."""
+        """`times` releases, by repeated squaring; many of a long one by a Fourier transform."""
+        if times >= MANY and len(self.p) > 64:
+            return self._power(times)
         result: PrivacyLoss | None = None
         power, left = self, times
         while left:
@@ -188,6 +250,42 @@ class PrivacyLoss:
                 power = power.compose(power)
         assert result is not None
         return result
+
+    def _power(self, times: int) -> PrivacyLoss:
+        """`times` releases at once: the transform of the masses to that power. O(K log K).
+
+        The window is chosen by Chernoff's bound: what lies beyond it wraps around, and what may
+        have wrapped, as well as the rounding of the transform, is counted at infinity.
+        """
+        from scipy.fft import irfft, next_fast_len, rfft
+
+        index = np.arange(self.first, self.first + len(self.p), dtype=float)
+        mean = float(self.p @ index) / float(self.p.sum())
+        spread = float(np.sqrt(self.p @ (index - mean) ** 2 * times)) + 1.0
+        # Pr[sum - times mean >= w] <= exp(times log E e^{s (X - mean)} - s w), and below likewise
+        log_p = np.log(np.maximum(self.p, 1e-320))
+        slopes = np.geomspace(0.1, 60.0, 40) / spread
+        ends = []
+        for sign in (-1.0, 1.0):
+            moment = [float(np.logaddexp.reduce(log_p + sign * s * (index - mean))) for s in slopes]
+            ends.append(
+                min((times * k - np.log(WRAPPED)) / s for k, s in zip(moment, slopes, strict=True))
+            )
+        low, high = int(np.floor(times * mean - ends[0])), int(np.ceil(times * mean + ends[1]))
+        low, high = (
+            max(low, times * self.first),
+            min(high, times * (self.first + len(self.p) - 1)),
+        )
+        size = next_fast_len(high - low + 1, real=True)
+        folded = np.zeros(size)
+        np.add.at(folded, np.arange(self.first, self.first + len(self.p)) % size, self.p)
+        masses = irfft(rfft(folded) ** times, size)
+        masses = np.roll(masses, -(low % size))
+        rounding = np.finfo(float).eps * (4.0 * times + 64.0)
+        slack = rounding * float(np.sqrt(size * np.sum(masses**2)))
+        infinite = -float(np.expm1(times * np.log1p(-self.p_infinity)))
+        lost = infinite + 2 * WRAPPED + slack
+        return PrivacyLoss._closed(self.step, low, masses, lost)._small()
 
     def _small(self) -> PrivacyLoss:
         """Within bounds: losses beyond the range of floats count as infinite; coarsen if long."""
@@ -207,33 +305,33 @@ class PrivacyLoss:
             result = result.regrid(2 * result.step)
         return result
 
-    def chain(self) -> PrivacyLoss:
+    def chain(self, before: PrivacyLoss | None = None) -> PrivacyLoss:
         """From add-remove to replace-one: the trade-off ``f2(a) = f(1 - f(a))``.
 
-        Replacing is removing, then adding. In between stands the power u = 1 - f(a): the first
-        step spends the losses of P over u, the second those of Q, both likeliest first. A stretch
-        du with losses x (first) and y (second) has P-mass ``e^y du`` and Q-mass ``e^-x du``.
+        Replacing is removing, then adding: `before` is the pair absent against present (the first
+        step), `self` present against absent; the same if the promise is symmetric. In between
+        stands the power u = 1 - f(a): the first step spends the losses of P over u, the second
+        those of Q, both likeliest first. A stretch du with losses x (first) and y (second) has
+        P-mass ``e^y du`` and Q-mass ``e^-x du``.
         """
-        losses = self.losses[::-1]
-        p_edge = self.p_infinity + np.r_[0.0, np.cumsum(self.p[::-1])]
-        q_edge = np.r_[0.0, np.cumsum(self.q[::-1])]
+        two, one = (self, self) if before is None else _same_grid(self, before)
+        p_edge = one.p_infinity + np.r_[0.0, np.cumsum(one.p[::-1])]
+        q_edge = np.r_[0.0, np.cumsum(two.q[::-1])]
         edges = np.unique(np.clip(np.r_[0.0, p_edge, q_edge, 1.0], 0.0, 1.0))
         width, middle = np.diff(edges), (edges[1:] + edges[:-1]) / 2
-        one = np.searchsorted(p_edge, middle) - 1  # -1: the infinite losses
-        two = np.searchsorted(q_edge, middle) - 1
-        last = len(losses) - 1
+        first = np.searchsorted(p_edge, middle) - 1  # -1: the infinite losses
+        second = np.searchsorted(q_edge, middle) - 1
         # beyond the masses kept: no power left to gain in step two, no error to pay in step one
-        second = two <= last
-        p = width[second] * np.exp(losses[np.clip(two[second], 0, last)])
-        one, two = np.minimum(one[second], last), two[second]
-        infinite = one < 0
-        index = 2 * (self.first + last) - one - two
-        low = 2 * self.first
-        masses = np.zeros(2 * last + 1)
-        np.add.at(masses, index[~infinite] - low, p[~infinite])
+        kept = second < len(two.p)
+        p = width[kept] * np.exp(two.losses[::-1][second[kept]])
+        first, second = np.minimum(first[kept], len(one.p) - 1), second[kept]
+        infinite = first < 0
+        low = one.first + two.first
+        masses = np.zeros(len(one.p) + len(two.p) - 1)
+        np.add.at(masses, (len(masses) - 1 - first - second)[~infinite], p[~infinite])
         # nothing of Q is left where the second step reveals, nothing of a where the first does
-        revealed = self.p_infinity + float(p[infinite].sum())
-        return PrivacyLoss._closed(self.step, low, masses, revealed)._small()
+        revealed = two.p_infinity + float(p[infinite].sum())
+        return PrivacyLoss._closed(two.step, low, masses, revealed)._small()
 
 
 def _split(

@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from dprad import explain
+from dprad.priors import Prior
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,3 +113,100 @@ class Risk:
 
     def __str__(self) -> str:
         return explain.risk(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """The least noise that keeps to an accepted risk.
+
+    Attributes
+    ----------
+    mechanism
+        The mechanism (or guarantee) to use.
+    parameter, value
+        What was free, and what it must be.
+    risk
+        The risk of that mechanism, assessed again; its upper end is at most `max_risk`.
+    error
+        How far the noise goes in 95 of 100 cases, where it is additive; else None.
+    evaluations, tolerance
+        How many values were tried, and how near (relatively) a weaker one fails.
+
+    """
+
+    mechanism: Any
+    parameter: str
+    value: float
+    risk: Risk
+    max_risk: float
+    measure: str
+    error: float | None
+    evaluations: int
+    tolerance: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, with the names of the attributes as keys."""
+        plain = {f: getattr(self, f) for f in self.__slots__}
+        return plain | {"mechanism": self.mechanism.describe(), "risk": self.risk.to_dict()}
+
+    def __str__(self) -> str:
+        return explain.calibration(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One line of a comparison. `frontier`: no other has less risk and less error."""
+
+    name: str
+    mechanism: Any
+    risk: Risk
+    error: float | None
+    variance: float | None
+    frontier: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        plain = {f: getattr(self, f) for f in self.__slots__}
+        return plain | {"mechanism": self.mechanism.describe(), "risk": self.risk.to_dict()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Risk and error side by side, least risk first. Iterates over its `candidates`."""
+
+    candidates: tuple[Candidate, ...]
+
+    def __iter__(self) -> Iterator[Candidate]:
+        return iter(self.candidates)
+
+    def __len__(self) -> int:
+        return len(self.candidates)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"candidates": [c.to_dict() for c in self.candidates]}
+
+    def __str__(self) -> str:
+        return explain.comparison(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorstPrior:
+    """The riskiest prior that a search found, and what holds for every prior.
+
+    The largest risk over all priors lies between ``risk.rad`` and ``bound.rad``.
+    """
+
+    prior: Prior
+    risk: Risk
+    bound: Risk
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        assert self.prior.support is not None and self.prior.probabilities is not None
+        table = zip(self.prior.support.tolist(), self.prior.probabilities.tolist(), strict=True)
+        risks = {"risk": self.risk.to_dict(), "bound": self.bound.to_dict()}
+        return {"prior": [list(row) for row in table], **risks}
+
+    def __str__(self) -> str:
+        return explain.worst(self)

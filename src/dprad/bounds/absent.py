@@ -16,48 +16,65 @@ everything is known. For uniform priors and nothing known E1 cannot be improved 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from dprad.arrays import FloatArray
 from dprad.games import Game
 from dprad.guarantees import Guarantee
+from dprad.privacy_loss import PrivacyLoss
+
+# Losses on which the parameters of E2 are looked for.
+COARSE = 1024
 
 
 def theorem_e1(guarantee: Guarantee, game: Game) -> float:
     """The least over k in the grid of privacy losses; any k is valid. O(K)."""
     high, low = game.most, game.least
-    losses = guarantee.loss.losses
-    values = (1.0 + high - low) * guarantee.delta(losses) + np.expm1(losses) * high
+    present = guarantee.directions[0]
+    losses = present.losses
+    # delta0 compares present with absent
+    excess = guarantee.delta(losses) if guarantee.symmetric else present.delta(losses)
+    values = (1.0 + high - low) * excess + np.expm1(losses) * high
     return float(min(values.min(), 1.0 - low))
 
 
 def theorem_e2(guarantee: Guarantee, game: Game) -> float:  # noqa: ARG001 - holds for every game
-    """The least over b and k of E psi_{b,k}(l); any b > 0 and k are valid. O(K) an evaluation."""
+    """The least over b and k of E psi_{b,k}(l); any b > 0 and k are valid.
+
+    They are looked for on a coarse grid of losses and the bound is evaluated on the fine one. O(K).
+    """
     from scipy.optimize import minimize
 
-    loss = guarantee.loss
-    ratio, q = np.exp(loss.losses), loss.q
-    at_zero = max(0.0, 1.0 - float(q.sum()))
+    fine = guarantee.directions[0]
+    coarse = fine.regrid(fine.step * max(1, len(fine.p) // COARSE))
 
     def psi(x: FloatArray, b: float, k: float) -> FloatArray:
         t = np.abs(x - k)
         near = (b + t) ** 2 / (8 * b)
         return np.asarray(np.where(t <= 2 * b, near, (np.sqrt(t) - np.sqrt(b / 8)) ** 2))
 
-    def at(parameters: FloatArray) -> float:
-        b, k = float(np.exp(np.clip(parameters[0], -60.0, 300.0))), float(parameters[1])
-        # beyond every ratio psi grows with slope one, and E l <= 1 bounds what is there
-        finite = float(q @ psi(ratio, b, k)) + at_zero * float(psi(np.zeros(1), b, k)[0])
-        return finite + loss.p_infinity
+    def on(loss: PrivacyLoss) -> Callable[[FloatArray], float]:
+        ratio, q = np.exp(loss.losses), loss.q
+        at_zero = max(0.0, 1.0 - float(q.sum()))
 
-    spread = [float(np.log(guarantee.tv + 1e-300)), 0.0, float(loss.losses[-1]) / 2]
-    best = 1.0
+        def value(parameters: FloatArray) -> float:
+            b, k = float(np.exp(np.clip(parameters[0], -60.0, 300.0))), float(parameters[1])
+            # beyond every ratio psi grows with slope one, and E l <= 1 bounds what is there
+            finite = float(q @ psi(ratio, b, k)) + at_zero * float(psi(np.zeros(1), b, k)[0])
+            return finite + loss.p_infinity
+
+        return value
+
+    spread = [float(np.log(guarantee.tv + 1e-300)), 0.0, float(fine.losses[-1]) / 2]
+    best, search, exact = 1.0, on(coarse), on(fine)
     for start in spread:
         found = minimize(
-            at,
+            search,
             np.array([start, 1.0]),
             method="Nelder-Mead",
             options={"xatol": 1e-9, "fatol": 1e-12, "maxiter": 400},
         )
-        best = min(best, float(found.fun))
+        best = min(best, exact(found.x))
     return best

@@ -31,7 +31,7 @@ def proposition_f(guarantee: Guarantee, game: Game) -> float:
     if len(game.probabilities) == 1:
         return 0.0
     rest = complements(pi, times)
-    loss = guarantee.loss
+    loss = guarantee.directions[0]
     edge = np.r_[0.0, np.cumsum(loss.q[::-1])]
     vertex = np.clip(np.r_[edge, 1.0], 0.0, 1.0)
     t = np.unique(np.r_[vertex, 1.0 - vertex])

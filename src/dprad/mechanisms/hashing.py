@@ -30,6 +30,7 @@ class Hashing:
     """What both share; they say what epsilon, delta, size and buckets are."""
 
     __slots__ = ()
+    highest: ClassVar[float] = HIGHEST
     assumes: ClassVar[str] = "The hash functions are as good as independent and uniform ones."
     epsilon: float
     delta: float

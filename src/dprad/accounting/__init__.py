@@ -1,0 +1,14 @@
+"""Guarantees from the accountants people use: each in its own module, loaded when needed.
+
+`dpsgd` needs nothing but scipy. `from_event` and `from_pld` need dp-accounting, `from_opacus` takes
+what Opacus keeps, `from_opendp` a measurement of OpenDP.
+"""
+
+from __future__ import annotations
+
+from dprad.accounting.dpsgd import dpsgd
+from dprad.accounting.from_opacus import from_opacus
+from dprad.accounting.from_opendp import from_opendp
+from dprad.accounting.from_pld import from_event, from_pld
+
+__all__ = ["dpsgd", "from_event", "from_opacus", "from_opendp", "from_pld"]

@@ -1,0 +1,38 @@
+"""Opacus: what a PrivacyEngine (or its accountant) has recorded becomes a guarantee.
+
+Opacus counts steps with Poisson sampling and add-remove neighbours; its own epsilon, by RDP or PRV,
+is one point of the curve read here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dprad.accounting.dpsgd import dpsgd
+from dprad.errors import DpradError
+from dprad.guarantees import Guarantee
+
+
+def from_opacus(engine: Any) -> Guarantee:
+    """From a PrivacyEngine, an accountant, or a history ``[(noise_multiplier, rate, steps)]``.
+
+    Examples
+    --------
+    >>> promise = from_opacus([(1.0, 0.01, 500), (1.5, 0.01, 500)])
+    >>> promise.neighbours
+    'add-remove'
+
+    """
+    accountant = getattr(engine, "accountant", engine)
+    history = getattr(accountant, "history", accountant)
+    try:
+        parts = [(float(sigma), float(rate), int(steps)) for sigma, rate, steps in history]
+    except (TypeError, ValueError):
+        raise DpradError(
+            "from_opacus takes a PrivacyEngine, an accountant or its history, but got a "
+            f"{type(engine).__name__}."
+        ) from None
+    if not parts:
+        raise DpradError("the history is empty: no step has been taken yet.")
+    found = [dpsgd(noise_multiplier=s, sample_rate=r, steps=n) for s, r, n in parts]
+    return found[0].compose(*found[1:]) if len(found) > 1 else found[0]

@@ -1,0 +1,91 @@
+"""dp-accounting: a PrivacyLossDistribution or a DpEvent becomes a guarantee.
+
+The masses are taken over as they are, both directions, so the profile is exactly theirs and
+composition and conversion go on from there. The PLD accountant of dp-accounting 0.6 composes a
+*repeated* `RandomizedResponseDpEvent` only once; here it is composed as often as it says.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dprad.errors import DpradError, one_of
+from dprad.guarantees import ADD_REMOVE, REPLACE_ONE, Guarantee, of_directions
+from dprad.privacy_loss import PrivacyLoss
+
+
+def from_pld(pld: Any, *, neighbours: str) -> Guarantee:
+    """From dp-accounting's PrivacyLossDistribution; it does not say for which neighbours.
+
+    Examples
+    --------
+    ::
+
+        from dp_accounting.pld import privacy_loss_distribution
+        pld = privacy_loss_distribution.from_laplace_mechanism(1.0)
+        dprad.accounting.from_pld(pld, neighbours="add-remove").tv
+
+    """
+    one_of(neighbours, "neighbours", (REPLACE_ONE, ADD_REMOVE))
+    try:
+        present = _read(pld._pmf_remove)
+        absent = None if pld._symmetric else _read(pld._pmf_add)
+    except AttributeError:
+        raise DpradError(
+            "from_pld takes a PrivacyLossDistribution of dp-accounting, but got a "
+            f"{type(pld).__name__}."
+        ) from None
+    return of_directions(present, absent, neighbours)
+
+
+def from_event(event: Any, *, neighbours: str = ADD_REMOVE) -> Guarantee:
+    """From a DpEvent, through the PLD accountant of dp-accounting (extra `accounting`)."""
+    try:
+        from dp_accounting import dp_event, privacy_accountant
+        from dp_accounting.pld import PLDAccountant
+    except ImportError:
+        raise DpradError(
+            "from_event needs dp-accounting: pip install 'dprad[accounting]'."
+        ) from None
+    one_of(neighbours, "neighbours", (REPLACE_ONE, ADD_REMOVE))
+    kinds = privacy_accountant.NeighboringRelation
+    relation = kinds.REPLACE_ONE if neighbours == REPLACE_ONE else kinds.ADD_OR_REMOVE_ONE
+    if not isinstance(event, dp_event.DpEvent):
+        raise DpradError(f"from_event takes a DpEvent, but got a {type(event).__name__}.")
+
+    def leaves(part: Any, count: int) -> list[tuple[Any, int]]:
+        if isinstance(part, dp_event.SelfComposedDpEvent):
+            return leaves(part.event, count * part.count)
+        if isinstance(part, dp_event.ComposedDpEvent):
+            return [leaf for p in part.events for leaf in leaves(p, count)]
+        return [(part, count)]
+
+    result: Guarantee | None = None
+    for leaf, count in leaves(event, 1):
+        alone = isinstance(leaf, dp_event.RandomizedResponseDpEvent)
+        accountant = PLDAccountant(relation)
+        try:
+            accountant.compose(leaf, 1 if alone else count)
+        except privacy_accountant.UnsupportedEventError as error:
+            raise DpradError(f"dp-accounting cannot account for this event: {error}") from None
+        if accountant._contains_non_dp_event:
+            raise DpradError(f"the event promises nothing: {leaf}.")
+        promise = from_pld(accountant._pld, neighbours=neighbours)
+        promise = promise.repeated(count) if alone else promise
+        result = promise if result is None else result.compose(promise)
+    if result is None:
+        raise DpradError("the event is empty: nothing was released.")
+    return result
+
+
+def _read(pmf: Any) -> PrivacyLoss:
+    dense = pmf.to_dense_pmf()
+    masses = np.array(dense._probs, dtype=float)
+    return PrivacyLoss(
+        float(dense._discretization),
+        int(dense._lower_loss),
+        np.maximum(masses, 0.0),
+        min(1.0, float(dense._infinity_mass)),
+    )._small()
