@@ -20,7 +20,10 @@ QUESTIONS = [(0.002, 1_000), (0.002, 10_000), (0.01, 1_000), (0.01, 10_000)]
 
 def true_variation(sigma, rate, steps):
     step = privacy_loss_distribution.from_gaussian_mechanism(
-        sigma, sampling_prob=rate, value_discretization_interval=GRID / 10, pessimistic_estimate=True
+        sigma,
+        sampling_prob=rate,
+        value_discretization_interval=GRID / 10,
+        pessimistic_estimate=True,
     )
     return step.self_compose(steps).get_delta_for_epsilon(0.0)
 

@@ -2,9 +2,9 @@
 
 The answer is assessed again and sits on the safe side: the upper end of ``plan.risk.interval`` is
 at most ``max_risk``, and a value weaker by the stated tolerance was tried and is not good enough.
-Where risk is not monotone (whole parameters inside: subset selection, local hashing, Hadamard response)
-every piece is searched. Where it is estimated, the search uses one set of random numbers, and the
-final check a fresh one.
+Where risk is not monotone (whole parameters inside: subset selection, local hashing, Hadamard
+response) every piece is searched. Where it is estimated, the search uses one set of random numbers
+and the final check a fresh one.
 """
 
 from __future__ import annotations

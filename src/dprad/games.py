@@ -426,7 +426,7 @@ def _continuous(prior: Prior, threat: Threat) -> Game:
     have any width from eta to 2 eta), so passing never helps.
     """
     assert prior.continuous_on is not None
-    distribution, low, high = prior.continuous_on
+    low, high = prior.continuous_on[1:]
     if threat.knows == "everything":
         return Game(
             unlike=1.0,
@@ -447,14 +447,12 @@ def _continuous(prior: Prior, threat: Threat) -> Game:
         )
     eta = threat.eta
     edge = np.linspace(low, high, LINE_POINTS)
-    begin, end = float(distribution.cdf(low)), float(distribution.cdf(high))
-
-    def cdf(x: FloatArray) -> FloatArray:
-        inside = np.asarray(distribution.cdf(np.clip(x, low, high)), dtype=float)
-        return (inside - begin) / (end - begin)
-
     # any centre in [edge[i], edge[i+1]] has a window between these two
-    above, below = cdf(edge + eta), cdf(edge - eta)
+    ends = np.concatenate([edge - eta, edge + eta])
+    order = np.argsort(ends, kind="stable")
+    upto = np.empty(len(ends))
+    upto[order] = np.r_[0.0, np.cumsum(prior.cells(ends[order]))]
+    below, above = upto[:LINE_POINTS], upto[LINE_POINTS:]
     outer, inner = above[1:] - below[:-1], above[:-1] - below[1:]
     p_plus = min(1.0, float(outer.max())) if eta > 0 else 0.0
     p_minus = max(0.0, float(inner.min())) if eta > 0 else 0.0

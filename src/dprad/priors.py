@@ -160,7 +160,7 @@ class Prior:
                 f"scipy.stats.uniform(), but is a {type(distribution).__name__}. For a discrete "
                 "one use Prior.from_counts."
             )
-        mass = float(distribution.cdf(b) - distribution.cdf(a))
+        mass = float(_between(distribution, np.array([a, b]))[0])
         if not mass > 0:
             raise DpradError(
                 f"distribution must have mass on [low, high], but has {mass!r} on [{a:g}, {b:g}]."
@@ -228,6 +228,13 @@ class Prior:
             return 0.0
         return float(self.probabilities[np.rint(self.probabilities * self.rows) == 1].sum())
 
+    def cells(self, edges: FloatArray) -> FloatArray:
+        """Probabilities of the cells between ascending edges, for a continuous prior."""
+        assert self.continuous_on is not None
+        distribution, low, high = self.continuous_on
+        inside = _between(distribution, np.clip(edges, low, high))
+        return inside / float(_between(distribution, np.array([low, high]))[0])
+
     def column(self, name: str) -> Column:
         """The values of one column, one a record of the support."""
         if self.support is None:
@@ -243,6 +250,15 @@ class Prior:
         if self.continuous_on is not None:
             return f"Prior(continuous on [{self.continuous_on[1]:g}, {self.continuous_on[2]:g}])"
         return "Prior(unknown)"
+
+
+def _between(distribution: Any, edges: FloatArray) -> FloatArray:
+    """Mass between ascending edges, from whichever tail is smaller, where nothing cancels."""
+    below = np.asarray(distribution.cdf(edges), dtype=float)
+    if not hasattr(distribution, "sf"):
+        return np.maximum(np.diff(below), 0.0)
+    above = np.asarray(distribution.sf(edges), dtype=float)
+    return np.maximum(np.where(below[:-1] < 0.5, np.diff(below), -np.diff(above)), 0.0)
 
 
 def _split(

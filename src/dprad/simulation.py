@@ -135,10 +135,18 @@ def simulate(
 def _interval(
     right: BoolArray, luck: FloatArray, game: Game, confidence: float
 ) -> tuple[float, float]:
-    """Exact (binomial) where luck is a constant, else for any terms in [-1, 1]."""
-    if game.nothing_known and float(np.ptp(luck)) <= 1e-15:
-        low, high = clopper_pearson(int(right.sum()), len(right), confidence)
-        return low - float(luck[0]), high - float(luck[0])
+    """From exact binomial intervals where all guesses are equally lucky, else for terms in [-1, 1].
+
+    Which one is decided by the game, never by the runs. All guesses with luck c: RAD is
+    Pr[right] - c Pr[not a pass], and both are proportions (a tenth of alpha for the second).
+    """
+    blind = game.luck
+    assert blind is not None
+    if game.nothing_known and float(np.ptp(blind)) <= 1e-12 * float(blind.max()):
+        n, alpha, each = len(right), 1.0 - confidence, float(blind.max())
+        low, high = clopper_pearson(int(right.sum()), n, 1.0 - 0.9 * alpha)
+        least, most = clopper_pearson(int(np.count_nonzero(luck)), n, 1.0 - 0.1 * alpha)
+        return low - each * most, high - each * least
     low, high = bernstein((right - luck + 1.0) / 2, confidence)
     return 2 * low - 1, 2 * high - 1
 
@@ -157,14 +165,20 @@ def _player(
     """The attack on codes: ``play(outputs, records, rng)`` gives codes of guesses, -1: a pass."""
     assert game.fiber_of is not None and game.guesses is not None
     fiber_of = game.fiber_of
-    if isinstance(attack, OptimalAttack):
+    if isinstance(attack, OptimalAttack) and _same(attack.game, game, attack.labels, threat, prior):
         return lambda outputs, records, rng: attack.codes(outputs, fiber_of[records], rng)
     labels = threat.known(prior)
     number = {v: i for i, v in enumerate(game.guesses.tolist())}
 
     def called(outputs: Any, records: IntArray, rng: np.random.Generator) -> IntArray:  # noqa: ARG001
         given = attack(outputs, None if labels is None else labels[records])
-        guesses = given.tolist() if isinstance(given, np.ndarray) else list(given)
+        try:
+            guesses = given.tolist() if isinstance(given, np.ndarray) else list(given)
+            len(guesses)
+        except TypeError:
+            raise DpradError(
+                f"attack must return a list of guesses, but returned {given!r}."
+            ) from None
         if len(guesses) != len(records):
             raise DpradError(
                 f"attack must return one guess an output, but returned {len(guesses)} for "
@@ -173,7 +187,7 @@ def _player(
         try:
             codes = [-1 if g is None else number[g] for g in guesses]
         except (KeyError, TypeError):
-            strange = next(g for g in guesses if g is not None and g not in list(number))
+            strange = next(g for g in guesses if g is not None and not _known(g, number))
             raise DpradError(
                 "attack must guess values of the target, or None for a pass, but guessed "
                 f"{strange!r}. Values that never occur can be put into the prior with domain=."
@@ -181,3 +195,22 @@ def _player(
         return np.array(codes, dtype=np.intp)
 
     return called
+
+
+def _known(guess: Any, number: dict[Any, int]) -> bool:
+    try:
+        return guess in number
+    except TypeError:
+        return False
+
+
+def _same(made: Game, game: Game, labels: Any, threat: Threat, prior: Prior) -> bool:
+    """Whether an attack was made for this very game, so that its codes mean the same."""
+    assert made.guesses is not None and game.guesses is not None
+    own = threat.known(prior)
+    if (labels is None) != (own is None):
+        return False
+    alike = [(made.guesses, game.guesses), (made.fiber_of, game.fiber_of)]
+    if labels is not None:
+        alike.append((labels, own))
+    return all(np.array_equal(np.asarray(a), np.asarray(b)) for a, b in alike)

@@ -123,6 +123,48 @@ def test_the_error_bound_holds_when_it_is_coarse(monkeypatch):
                     assert coarse.interval[1] - coarse.interval[0] <= 2 * tolerance
 
 
+@pytest.mark.parametrize("places", [(0.3003, 0.6997), (0.11, 0.52)])
+def test_mass_between_the_points_that_are_read(places):
+    """Two spikes, 1e-5 wide: nearly a prior on two records, whose risk is known exactly."""
+    edges = [0.0]
+    for place in places:
+        edges += [place, place + 1e-5]
+    spikes = stats.rv_histogram(([0, 1, 0, 1, 0], [*edges, 1.0]), density=False)
+    prior = Prior.continuous(spikes, 0, 1)
+    points = Prior.from_counts({p + 5e-6: 1 for p in places})
+    for mechanism in (Laplace(epsilon=1), Gaussian(sigma=0.5), Laplace(epsilon=3)):
+        for threat in (Threat(loss="absolute", eta=0.1), Threat(knows="everything")):
+            risk = assess(mechanism, prior=prior, threat=threat)
+            exact = assess(mechanism, prior=points, threat=threat).rad
+            assert risk.interval[0] - 2e-5 <= exact <= risk.interval[1] + 2e-5
+
+
+def test_both_tails_count_alike():
+    threat, mechanism = Threat(loss="absolute", eta=0.05), Laplace(epsilon=3)
+    right = assess(mechanism, prior=Prior.continuous(stats.norm(), 8, 8.2), threat=threat)
+    left = assess(mechanism, prior=Prior.continuous(stats.norm(), -8.2, -8), threat=threat)
+    assert right.rad == pytest.approx(left.rad, rel=1e-6)
+
+
+def test_what_cells_cannot_resolve_is_a_bound():
+    risk = assess(Laplace(epsilon=1e4), prior=UNIFORM, threat=Threat(loss="absolute", eta=0.1))
+    assert risk.kind == "upper-bound" and risk.rad == risk.interval[1]
+    assert risk.success_in is None and "at most" in str(risk)
+
+
+def test_a_distribution_with_little():
+    class Plain:
+        def cdf(self, x):
+            return np.clip(x, 0, 1)
+
+        def pdf(self, x):
+            return np.where((np.asarray(x) >= 0) & (np.asarray(x) <= 1), 1.0, 0.0)
+
+    threat = Threat(loss="absolute", eta=0.1)
+    plain = assess(Laplace(epsilon=2), prior=Prior.continuous(Plain(), 0, 1), threat=threat)
+    assert plain.rad == assess(Laplace(epsilon=2), prior=UNIFORM, threat=threat).rad
+
+
 def test_stays_below_its_promise():
     mechanism = ExponentialInterval(epsilon=2.0)
     for threat in (Threat(loss="absolute", eta=0.2), Threat(knows="everything")):
@@ -162,6 +204,12 @@ def test_nested_monte_carlo():
         (lambda: assess(Piecewise(epsilon=1), prior=UNIFORM), "needs a prior that is a table"),
         (lambda: assess(GRR(epsilon=1, size=2), prior=UNIFORM), "needs a prior that is a table"),
         (lambda: assess(Laplace(epsilon=1), prior=UNIFORM, query="value"), "query"),
+        (
+            lambda: assess(
+                Laplace(epsilon=1), prior=UNIFORM, threat=Threat(loss="absolute", eta=1e-5)
+            ),
+            "too small .* at most 0.0001",
+        ),
         (
             lambda: assess(
                 Laplace(epsilon=1, sensitivity=0.5),

@@ -123,6 +123,30 @@ def test_a_density_that_is_known_by_another_name(seed):
         assert found.success_out == pytest.approx(exact.success_out, abs=1e-4)
 
 
+def uniform_noise(width, bounds):
+    def log_density(t, z):
+        return np.where(np.abs(t - z) < width, -np.log(2 * width), -np.inf)
+
+    return Density(log_density=log_density, bounds=bounds)
+
+
+@pytest.mark.parametrize("distance", [0.004, 0.5, 1.3])
+def test_jumps_next_to_the_ends_of_panels(distance):
+    """Two records under uniform noise: what one can reach and the other cannot."""
+    risk = assess(
+        uniform_noise(1.0, (0, 64)), prior=Prior.from_counts({20.0: 1, 20.0 + distance: 1})
+    )
+    assert risk.interval[0] - 1e-9 <= min(distance, 2) / 4 <= risk.interval[1] + 1e-9
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_uniform_noise_of_any_width(seed):
+    width = float(np.random.default_rng(seed).uniform(0.2, 0.9))
+    risk = assess(uniform_noise(width, (-1, 2)), prior=Prior.uniform(2))
+    exact = min(1.0, 1 / (2 * width)) / 2
+    assert risk.interval[0] - 1e-9 <= exact <= risk.interval[1] + 1e-9
+
+
 def test_a_density_that_is_not_one():
     half = Density(log_density=lambda t, z: norm.logpdf(t, z) - np.log(2), bounds=(-9, 10))
     with pytest.raises(DpradError, match=r"record 0 its integral is 0\.5"):

@@ -202,6 +202,24 @@ def test_extremes(epsilon):
                 assert risk.rad == pytest.approx(2 / 3, abs=0.01)
 
 
+@pytest.mark.parametrize("epsilon", [1e-12, 1e-8, 1e-4])
+def test_staircase_at_a_tiny_epsilon(epsilon):
+    """Nearly flat: risk goes like epsilon, with all digits."""
+    prior = Prior.from_counts({0: 1, 3: 2, 7: 1, 10: 3})
+    rate = [
+        assess(Staircase(epsilon=e, sensitivity=10), prior=prior).rad / e for e in (epsilon, 1e-3)
+    ]
+    assert rate[0] == pytest.approx(rate[1], rel=2e-3)
+
+
+@pytest.mark.parametrize("kind", [Piecewise, Hybrid])
+def test_narrow_windows_far_from_zero(kind):
+    prior = Prior.from_counts({0: 1, 1: 1})
+    for epsilon in (60, 72, 80):
+        risk = assess(kind(epsilon=epsilon, bounds=(0, 1e12)), prior=prior)
+        assert risk.rad == pytest.approx(0.5, abs=1e-6)
+
+
 def test_a_mechanism_of_ones_own(rng):
     """Anything with a sampler and a likelihood gets an estimate."""
     matrix = random_channel(rng, 3, 4)

@@ -14,7 +14,11 @@ from scipy.stats import binomtest, chisquare, kstest
 
 from dprad import DpradError, PureDP
 from dprad.mechanisms import (
+    GRR,
+    OLH,
+    OUE,
     SHE,
+    SUE,
     THE,
     BlackBox,
     Density,
@@ -27,6 +31,7 @@ from dprad.mechanisms import (
     Mechanism,
     Piecewise,
     Staircase,
+    SubsetSelection,
     packed,
 )
 
@@ -284,6 +289,38 @@ def test_extremes(epsilon, rng):
         assert not np.isnan(log).any() and mechanism.guarantee.epsilon <= epsilon + 1e-9
 
 
+@pytest.mark.parametrize("epsilon", [0.0, 1e-300])
+def test_variance_without_information(epsilon):
+    for mechanism in (
+        GRR(epsilon=epsilon, size=3),
+        OUE(epsilon=epsilon, size=3),
+        SUE(epsilon=epsilon, size=3),
+        THE(epsilon=epsilon, size=3),
+        SHE(epsilon=epsilon, size=3),
+        SubsetSelection(epsilon=epsilon, size=4),
+        OLH(epsilon=epsilon, size=3),
+        HadamardResponse(epsilon=epsilon, size=3),
+        Duchi(epsilon=epsilon),
+        Piecewise(epsilon=epsilon),
+        Hybrid(epsilon=epsilon),
+    ):
+        assert mechanism.variance(10) > 1e30
+
+
+def test_hybrid_outputs_stay_possible(rng):
+    """At a large epsilon both parts of the hybrid round to the same outputs."""
+    records = np.array([0.0, 3.0, 10.0]).repeat(1000)
+    for epsilon in (74, 80, 700):
+        mechanism = Hybrid(epsilon=epsilon, bounds=(0, 10))
+        assert np.all(mechanism.log_likelihood(mechanism.sample(records, rng), records) > -np.inf)
+
+
+def test_discrete_gaussian_profile_far_out():
+    promise = DiscreteGaussian(sigma=0.1, sensitivity=10).guarantee
+    assert promise.function(700.0) == promise.function(750.0) == 1.0
+    assert ExponentialInterval(epsilon=100, bounds=(0, 10)).error(1.0) == 10.0
+
+
 def test_black_box(rng):
     seen = []
     plain = BlackBox(lambda record: seen.append(record) or record + 1)
@@ -316,6 +353,12 @@ def test_black_box(rng):
         (lambda: HadamardResponse(epsilon=1, size=0), "size"),
         (lambda: SHE(epsilon=1, size=3).sample([3], np.random.default_rng(0)), "codes 0 .. 2"),
         (lambda: BlackBox(3), "function"),
+        (lambda: Duchi(epsilon=1).sample([7.0], np.random.default_rng(0)), "got others"),
+        (
+            lambda: ExponentialInterval(epsilon=1).sample([7.0], np.random.default_rng(0)),
+            "got others",
+        ),
+        (lambda: Density(log_density=np.add, bounds=(0, 1), kinks=5), "kinks"),
         (
             lambda: BlackBox(lambda r: r[:1], vectorised=True).sample([1, 2], None),
             "returned 1 for 2",

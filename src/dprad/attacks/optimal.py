@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 
 from dprad.arrays import BoolArray, Column, FloatArray, IntArray
-from dprad.errors import DpradError
+from dprad.errors import DpradError, whole
 from dprad.exact.posterior import expanded
 from dprad.games import Game, play
 from dprad.mechanisms import packed
-from dprad.mechanisms.base import Mechanism
+from dprad.mechanisms.base import Mechanism, categories
 from dprad.mechanisms.grr import GRR
 from dprad.mechanisms.hadamard import HadamardResponse
 from dprad.mechanisms.hashing import Hashing
@@ -83,17 +83,17 @@ class OptimalAttack:
     pi: FloatArray
     labels: Column | None
 
-    def __call__(self, outputs: Any, known: Any = None, rng: int | Any = 0) -> Any:
+    def __call__(self, outputs: Any, known: Any = None, rng: Any = 0) -> Any:
         """One guess an output; None is a pass.
 
         `known` has one entry an output: the known value (a tuple if several columns are known), the
         record itself if everything is known, the label if `knows` is a function; leave it out if
         nothing is known. `rng` (a seed or a generator) breaks ties.
         """
-        random = rng if isinstance(rng, np.random.Generator) else np.random.default_rng(rng)
-        if not isinstance(outputs, tuple):
-            outputs = np.asarray(outputs)
-        codes = self.codes(outputs, self._fibers(known, _length(outputs)), random)
+        if not isinstance(rng, np.random.Generator):
+            rng = np.random.default_rng(whole(rng, "rng", low=0, hint="It is a seed."))
+        outputs = _outputs(outputs, self.mechanism)
+        codes = self.codes(outputs, self._fibers(known, _length(outputs)), rng)
         assert self.game.guesses is not None
         guesses = np.empty(len(codes), dtype=object)
         values = self.game.guesses.tolist()
@@ -107,17 +107,20 @@ class OptimalAttack:
             if known is not None:
                 raise DpradError("known must be left out: this attacker knows nothing.")
             return np.zeros(count, dtype=np.intp)
-        if known is None or len(known) != count:
+        shape = np.asarray(known).shape[:1] if known is not None else ()
+        if shape != (count,):
             raise DpradError(
                 f"known must say what is known of the person behind each of the {count} outputs, "
-                f"but {'is missing' if known is None else f'has {len(known)} entries'}."
+                f"but is {'missing' if known is None else repr(known)}."
             )
         number = dict(zip(self.labels.tolist(), fiber_of.tolist(), strict=True))
         given = known.tolist() if isinstance(known, np.ndarray) else list(known)
-        strange = [k for k in given if k not in number]
-        if strange:
-            raise DpradError(f"known has {strange[0]!r}, which no record of the prior has.")
-        return np.array([number[k] for k in given], dtype=np.intp)
+        try:
+            return np.array([number[k] for k in given], dtype=np.intp)
+        except (KeyError, TypeError):
+            raise DpradError(
+                f"known must hold what is known of records of the prior, but is {known!r}."
+            ) from None
 
     def codes(self, outputs: Any, fiber: IntArray, rng: np.random.Generator) -> IntArray:
         """Codes of the guesses, -1 for a pass; `fiber` says what is known, -1: of nobody."""
@@ -259,6 +262,24 @@ def _part(outputs: Any, part: Any) -> Any:
     if isinstance(outputs, tuple):
         return tuple(_part(o, part) for o in outputs)
     return outputs[part]
+
+
+def _outputs(outputs: Any, mechanism: Any) -> Any:
+    """One entry an output, of the kind that the mechanism makes."""
+    if isinstance(outputs, tuple):
+        parts = getattr(mechanism, "mechanisms", ())
+        if len(parts) != len(outputs):
+            raise DpradError("outputs of a composition must be a tuple, one entry a mechanism.")
+        return tuple(_outputs(o, m) for o, m in zip(outputs, parts, strict=True))
+    try:
+        found = np.asarray(outputs)
+        if found.ndim == 0 or found.dtype.kind not in "iufb":
+            raise ValueError
+    except ValueError:
+        raise DpradError(
+            f"outputs must be a list of what the mechanism returns, but is {outputs!r}."
+        ) from None
+    return categories(found, mechanism.size, "GRR") if isinstance(mechanism, GRR) else found
 
 
 def _length(outputs: Any) -> int:

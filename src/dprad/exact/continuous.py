@@ -45,10 +45,16 @@ from dprad.success import Singletons, Windows
 # The error that is asked for, and the cells that may be spent on it.
 TOLERANCE = 2e-5
 MAX_CELLS = 4000
-# Cells to begin with.
+# Cells to begin with, and points at which the density is read in each.
 CELLS = 64
+POINTS = 5
+# Sums of so many terms may be off by this.
+ROUNDING = 1e-14
+# A wider interval is a bound, not an answer.
+ACCEPTED = 1e-2
 
 Finite = Callable[[Game, FloatArray, FloatArray], Solution]
+_NOTHING = "no window can be hit or missed"
 _METHOD = "by quadrature over the prior with a proven error"
 
 
@@ -163,17 +169,21 @@ def solve_continuous(
 ) -> Solution:
     """`game` is the summary of the continuous one; `finite(game, values, pi)` solves a finite."""
     assert prior.continuous_on is not None
-    distribution, low, high = prior.continuous_on
+    low, high = prior.continuous_on[1:]
     smooth = smoothness(mechanism, low, high)
     mechanism.reads([low, high])
-    if not game.membership and (eta == 0 or eta >= high - low):
-        certain = 0.0 if eta == 0 else 1.0  # nothing can be guessed, or nothing can be missed
-        return Solution(
-            rad=0.0, success_out=certain, rero=certain, method="no window can be hit or missed"
-        )
     if game.membership:
-        return _everything(distribution, low, high, smooth, game, finite)
-    cells, pairs, error = _windows(distribution, low, high, eta, smooth)
+        return _labelled(_everything(prior, smooth, game, finite))
+    if eta == 0 or eta >= high - low:
+        certain = 0.0 if eta == 0 else 1.0  # nothing can be guessed, or nothing can be missed
+        return Solution(rad=0.0, success_out=certain, rero=certain, method=_NOTHING)
+    if 5 * (high - low) / (2 * eta) > MAX_CELLS:
+        raise DpradError(
+            f"eta = {eta:g} is too small against [{low:g}, {high:g}] for quadrature. The extra "
+            f"risk is at most {min(1.0, game.p_plus * smooth.peak):.6g} (the heaviest window times "
+            "the integral of the largest density)."
+        )
+    cells, pairs, (moved, slid) = _windows(prior, eta, smooth)
     unique = np.unique(np.stack(pairs, axis=1), axis=0)
     unique = unique[unique[:, 0] < unique[:, 1]]
     nowhere = np.zeros(len(unique), dtype=np.intp)
@@ -188,21 +198,27 @@ def solve_continuous(
     )
     found = finite(table, cells.middle, cells.mass)
     inner = found.interval or (found.rad, found.rad)
-    moved, slid = error
-    return replace(
-        found,
-        method=_METHOD,
-        interval=(max(0.0, inner[0] - moved), inner[1] + moved + slid),
-    )
+    around = (max(0.0, inner[0] - moved - ROUNDING), inner[1] + moved + slid + ROUNDING)
+    return _labelled(replace(found, interval=around))
 
 
-def _everything(
-    distribution: Any, low: float, high: float, smooth: Smoothness, game: Game, finite: Finite
-) -> Solution:
+def _labelled(found: Solution) -> Solution:
+    """Exact, an estimate where the finite game was one, or only a bound where cells ran out."""
+    assert found.interval is not None
+    if found.kind == "estimate":
+        return replace(found, method=f"{found.method}, over cells of the prior")
+    if found.interval[1] - found.interval[0] > ACCEPTED:
+        return replace(found, rad=found.interval[1], kind="upper-bound", method=_METHOD)
+    return replace(found, method=_METHOD)
+
+
+def _everything(prior: Prior, smooth: Smoothness, game: Game, finite: Finite) -> Solution:
     """Membership: middles from below, ends of cells from above."""
+    assert prior.continuous_on is not None
+    low, high = prior.continuous_on[1:]
     edges: FloatArray = np.linspace(low, high, CELLS + 1)
     while True:
-        cells = _measure(distribution, edges)
+        cells = _measure(prior, edges)
         owed = _moved(cells, smooth)
         if float(owed.sum()) <= TOLERANCE or 2 * len(edges) > MAX_CELLS:
             break
@@ -221,13 +237,15 @@ def _everything(
     lowest = (below.interval or (below.rad, below.rad))[0] - error
     highest = (above.interval or (above.rad, above.rad))[1] + 2 * error
     rad = min(max((below.rad + above.rad) / 2, lowest), highest)
-    return replace(below, rad=rad, method=_METHOD, interval=(max(0.0, lowest), highest))
+    return replace(below, rad=rad, interval=(max(0.0, lowest - ROUNDING), highest + ROUNDING))
 
 
 def _windows(
-    distribution: Any, low: float, high: float, eta: float, smooth: Smoothness
+    prior: Prior, eta: float, smooth: Smoothness
 ) -> tuple[_Cells, tuple[IntArray, IntArray], tuple[float, float]]:
     """Cells whose edges are closed under shifts by a window, the windows, and the two errors."""
+    assert prior.continuous_on is not None
+    low, high = prior.continuous_on[1:]
     span, length = high - low, min(2 * eta, high - low)
     wanted = np.array([eta, span, span - eta])
     base = np.r_[0.0, wanted[wanted < length] if length == span else wanted % length]
@@ -236,7 +254,7 @@ def _windows(
         copies = np.arange(int(np.ceil(span / length)) + 1)
         edges = (low + copies[:, None] * length + base).reshape(-1)
         edges = np.r_[edges[edges < high], high]
-        cells = _measure(distribution, edges)
+        cells = _measure(prior, edges)
         moved = _moved(cells, smooth)
         slid, pairs = _slid(cells, eta, len(base), smooth)
         error = float(moved.sum()), float(slid.max(axis=1).sum())
@@ -252,18 +270,42 @@ def _windows(
         base = np.unique(np.r_[base, fresh])
 
 
-def _measure(distribution: Any, edges: FloatArray) -> _Cells:
-    begin, end = (float(distribution.cdf(edges[i])) for i in (0, -1))
-    below, above = distribution.cdf(edges), distribution.sf(edges)
-    # from the smaller tail
-    mass = np.where(below[:-1] < 0.5, np.diff(below), -np.diff(above)) / (end - begin)
+def _measure(prior: Prior, edges: FloatArray) -> _Cells:
+    """Masses, and what the density varies by: read at five points, checked against the masses.
+
+    Between two points the density is taken to be monotone; then its mean lies between their values.
+    Where a mean does not, the density does something in between, and may vary by anything.
+    """
+    assert prior.continuous_on is not None
+    distribution = prior.continuous_on[0]
+    share = np.linspace(0.0, 1.0, POINTS)[:-1]
+    points = (edges[:-1, None] + np.diff(edges)[:, None] * share).reshape(-1)
+    points = np.maximum.accumulate(np.r_[points, edges[-1]])
+    masses = prior.cells(points)
+    masses /= float(masses.sum())
     with np.errstate(all="ignore"):
-        points = np.stack([edges[:-1], (edges[1:] + edges[:-1]) / 2, edges[1:]])
-        density = np.asarray(distribution.pdf(points)) / (end - begin)
+        density = np.asarray(distribution.pdf(points), dtype=float) * _scale(prior)
         density = np.where(np.isnan(density), np.inf, density)
-        wobble = density.max(axis=0) - density.min(axis=0)
-    wobble = np.where(np.isnan(wobble), np.inf, wobble)
-    return _Cells(edges, np.maximum(mass, 0.0), wobble, density.max(axis=0))
+        low, high = (f(density[:-1], density[1:]) for f in (np.minimum, np.maximum))
+        mean = masses / np.diff(points)
+        slack = 1e-6 * mean + 1e-12
+        honest = (mean >= low - slack) & (mean <= high + slack)
+        high = np.where(honest | (masses <= 0), high, np.inf)
+        cell = (len(edges) - 1, POINTS - 1)
+        low, high = low.reshape(cell).min(axis=1), high.reshape(cell).max(axis=1)
+        wobble = np.where(np.isinf(high), np.inf, high - low)
+    return _Cells(edges, masses.reshape(cell).sum(axis=1), wobble, high)
+
+
+def _scale(prior: Prior) -> float:
+    """By how much the density is larger than that of the distribution before it was cut off."""
+    assert prior.continuous_on is not None
+    distribution, low, high = prior.continuous_on
+    middle = np.array([low, high])
+    whole = np.diff(np.asarray(distribution.cdf(middle), dtype=float))
+    if hasattr(distribution, "sf"):
+        whole = np.maximum(whole, -np.diff(np.asarray(distribution.sf(middle), dtype=float)))
+    return float(1.0 / whole[0])
 
 
 def _moved(cells: _Cells, smooth: Smoothness) -> FloatArray:

@@ -177,7 +177,7 @@ def _refine(
     for rounds in range(ROUNDS + 1):
         begin = starts(group)
         best = np.maximum.reduceat(rows[:, 0], begin)
-        near = TIE * mean[:, 0]
+        near = TIE * np.abs(mean[:, 0])
         tied = rows[:, 0] >= (best - near)[group]
         chosen = np.minimum.reduceat(np.where(tied, np.arange(len(rows)), len(rows)), begin)
         left, right = _ahead(rows, rows[chosen][group])

@@ -20,8 +20,7 @@ from dprad.mechanisms.bounded import Duchi, Hybrid, Piecewise
 from dprad.mechanisms.staircase import Staircase
 
 _METHOD = "sum over the pieces of the density"
-# Pieces shorter than this share of their distance are told by name, not by their ends, which
-# floats could not tell apart.
+# Noise of which all but this share stays within this share of a step is none.
 APART = 1e-9
 
 
@@ -52,13 +51,14 @@ def _duchi(mechanism: Duchi, points: FloatArray) -> tuple[Any, int]:
 def _piecewise(mechanism: Piecewise, points: FloatArray) -> tuple[Any, int]:
     if not np.isfinite(mechanism.reach):
         return _silent(points)
-    low, high = mechanism.window(mechanism.scaled(points))
-    if mechanism.length < APART * float(np.diff(low).min(initial=np.inf)):
+    # relative to the first window, so that close records keep their distance
+    low = (mechanism.reach + 1.0) / 2 * (points - points[0]) / mechanism.half
+    high = low + mechanism.length
+    if mechanism.length <= float(np.diff(low).min(initial=np.inf)):
         return _apart(mechanism, len(points))
-    c = mechanism.reach
-    edges = np.unique(np.r_[-c, low, high, c])
-    width = np.diff(edges)
-    middle = (edges[1:] + edges[:-1]) / 2
+    edges = np.unique(np.r_[low, high])
+    width = np.r_[np.diff(edges), 2 * mechanism.reach - (edges[-1] - edges[0])]
+    middle = np.r_[(edges[1:] + edges[:-1]) / 2, np.inf]  # the last is all the rest
     inside, outside = (np.exp(d) for d in mechanism.log_densities)
 
     def likelihood(rows: slice | IntArray, columns: slice) -> FloatArray:
@@ -70,7 +70,7 @@ def _piecewise(mechanism: Piecewise, points: FloatArray) -> tuple[Any, int]:
 
 
 def _apart(mechanism: Piecewise, count: int) -> tuple[Any, int]:
-    """Windows so narrow that no two meet: one output each, and one for all the rest."""
+    """Windows of which no two meet: one output each, and one for all the rest."""
     other = mechanism.length * float(np.exp(mechanism.log_densities[1]))
 
     def likelihood(rows: slice | IntArray, columns: slice) -> FloatArray:
@@ -127,13 +127,21 @@ def _staircase(mechanism: Staircase, points: FloatArray) -> tuple[Any, int]:
     edges = np.r_[(points[:, None] + step * offsets).reshape(-1), first, last]
     edges = edges[(edges > low) & (edges < high)]
     edges = np.unique(np.r_[low, edges, high])
+    middle = (edges[1:] + edges[:-1]) / 2
     if mechanism.clamp is None:
-        middle = (edges[1:] + edges[:-1]) / 2
+        # beyond the records the sum over all periods takes the factor 1 - e^-epsilon away
         beyond = (middle < first) | (middle > last)
-        times = np.where(beyond, 1.0 / float(-np.expm1(-epsilon)), 1.0)
-    else:
-        edges = np.r_[-np.inf, edges, np.inf]
-        times = np.ones(len(edges) - 1)
+        scale = np.diff(edges) * np.where(beyond, 1.0, float(-np.expm1(-epsilon)))
+        share = mechanism.gamma + (1.0 - mechanism.gamma) * float(np.exp(-epsilon))
+
+        def pieces(rows: slice | IntArray, columns: slice) -> FloatArray:
+            place = np.abs(middle[columns] - points[rows][:, None]) / step
+            down = np.floor(place)
+            height = np.exp(-epsilon * (down + (place - down >= mechanism.gamma)))
+            return np.asarray(height * scale[columns] / (2 * step * share))
+
+        return pieces, len(scale)
+    edges = np.r_[-np.inf, edges, np.inf]
 
     def likelihood(rows: slice | IntArray, columns: slice) -> FloatArray:
         z = points[rows][:, None]
@@ -141,9 +149,9 @@ def _staircase(mechanism: Staircase, points: FloatArray) -> tuple[Any, int]:
         above = mechanism.beyond(a - z) - mechanism.beyond(b - z)
         below = mechanism.beyond(z - b) - mechanism.beyond(z - a)
         # from the smaller tail, where nothing cancels
-        return np.asarray(np.where(a >= z, above, below) * times[columns])
+        return np.asarray(np.where(a >= z, above, below))
 
-    return likelihood, len(times)
+    return likelihood, len(edges) - 1
 
 
 def _silent(points: FloatArray) -> tuple[Any, int]:

@@ -46,6 +46,13 @@ def check_parameters(mechanism: Any, *, highest: float = math.inf) -> None:
         object.__setattr__(mechanism, name, value)
 
 
+def quotient(above: float, below: float) -> float:
+    """A variance: infinite where nothing is learnt, or where a float cannot hold it."""
+    with np.errstate(all="ignore"):
+        value = np.float64(above) / np.float64(below)
+    return float("inf") if np.isnan(value) else float(value)
+
+
 def categories(records: Any, size: int, name: str) -> IntArray:
     """Category codes 0 .. size-1, or a `DpradError`."""
     codes = np.asarray(records)

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from dprad.arrays import FloatArray
-from dprad.errors import interval, number
+from dprad.errors import DpradError, interval, number
 from dprad.guarantees import REPLACE_ONE, PureDP
 from dprad.mechanisms.additive import numbers_within
+from dprad.mechanisms.base import quotient
 
 # Below this epsilon the hybrid is Duchi's mechanism: ln of the root of its variance equation.
 HYBRID_FROM = float(
@@ -48,16 +49,27 @@ class _Bounded:
         return numbers_within(values, self.bounds, type(self).__name__)
 
     @property
-    def _half(self) -> float:
+    def half(self) -> float:
+        """Half the length of the interval."""
         return (self.bounds[1] - self.bounds[0]) / 2
 
     def scaled(self, values: Any) -> FloatArray:
         """Values of the records' units in [-1, 1]."""
         low = self.bounds[0]
-        return np.asarray((np.asarray(values, dtype=float) - low) / self._half - 1.0)
+        return np.asarray((np.asarray(values, dtype=float) - low) / self.half - 1.0)
+
+    def _inside(self, records: Any) -> FloatArray:
+        """What is run, on the scale of [-1, 1]; nothing outside of the bounds is."""
+        x = self.scaled(records)
+        if x.size and not np.all(np.abs(x) <= 1 + 1e-9):
+            raise DpradError(
+                f"{type(self).__name__} reads numbers in [{self.bounds[0]:g}, {self.bounds[1]:g}], "
+                "but got others. Set bounds=(low, high)."
+            )
+        return x
 
     def _unscaled(self, outputs: Any) -> FloatArray:
-        return np.asarray(self.bounds[0] + (np.asarray(outputs) + 1.0) * self._half)
+        return np.asarray(self.bounds[0] + (np.asarray(outputs) + 1.0) * self.half)
 
     def describe(self) -> dict[str, Any]:
         """Plain words and numbers, for output."""
@@ -92,7 +104,7 @@ class Duchi(_Bounded):
 
     def sample(self, records: Any, rng: np.random.Generator) -> FloatArray:
         """One output a record. O(n)."""
-        x = self.scaled(records)
+        x = self._inside(records)
         sign = np.where(rng.random(x.shape) < self.up(x), 1.0, -1.0)
         return self._unscaled(sign * self.reach)
 
@@ -105,7 +117,8 @@ class Duchi(_Bounded):
 
     def variance(self, people: int = 1) -> float:
         """Variance of the estimated mean of so many reports, at the worst record."""
-        return (self._half * self.reach) ** 2 / people
+        size = self.half * self.reach
+        return quotient(size, people / size)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +167,7 @@ class Piecewise(_Bounded):
 
     def sample(self, records: Any, rng: np.random.Generator) -> FloatArray:
         """One output a record. O(n)."""
-        x = self.scaled(records)
+        x = self._inside(records)
         if not np.isfinite(self.reach):
             return np.where(rng.random(x.shape) < 0.5, -np.inf, np.inf)
         low, high = self.window(x)
@@ -174,17 +187,15 @@ class Piecewise(_Bounded):
         inside, outside = self.log_densities
         value = np.where((t >= low) & (t <= high), inside, outside)
         value = np.where(np.abs(t) > self.reach * (1 + 1e-12), -np.inf, value)
-        return np.asarray(value - np.log(self._half))
+        return np.asarray(value - np.log(self.half))
 
     def variance(self, people: int = 1) -> float:
         """Variance of the estimated mean of so many reports, at the worst record (an end)."""
-        if not np.isfinite(self.reach):
-            return float("inf")
         # x^2/(h - 1) + (h + 3)/(3 (h - 1)^2) with h = e^{eps/2} and x = 1
         shrink = float(np.exp(-self.epsilon / 2))
         rise = float(-np.expm1(-self.epsilon / 2))  # (h - 1)/h
-        worst = shrink / rise + (shrink + 3.0 * shrink**2) / (3.0 * rise**2)
-        return self._half**2 * worst / people
+        worst = quotient(shrink, rise) + quotient(shrink + 3.0 * shrink**2, 3.0 * rise**2)
+        return quotient(self.half**2 * worst, people)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,7 +231,8 @@ class Hybrid(_Bounded):
         atom = (t == ends[0]) | (t == ends[1])
         with np.errstate(divide="ignore"):
             smooth = np.log(self.share) + piecewise.log_likelihood(t, records)
-            steps = np.log1p(-self.share) + duchi.log_likelihood(t, records)
+            other = -self.epsilon / 2 if self.share > 0 else 0.0  # log of 1 - share
+            steps = other + duchi.log_likelihood(t, records)
         return np.asarray(np.where(atom, steps, smooth))
 
     def variance(self, people: int = 1) -> float:
@@ -231,10 +243,10 @@ class Hybrid(_Bounded):
         c = self.parts[1].reach
         shrink = float(np.exp(-self.epsilon / 2))
         rise = float(-np.expm1(-self.epsilon / 2))
-        middle = (shrink + 3.0 * shrink**2) / (3.0 * rise**2)
-        ends = middle + shrink / rise
+        middle = quotient(shrink + 3.0 * shrink**2, 3.0 * rise**2)
+        ends = middle + quotient(shrink, rise)
         worst = max(
             self.share * middle + (1.0 - self.share) * c * c,
             self.share * ends + (1.0 - self.share) * (c * c - 1.0),
         )
-        return self._half**2 * worst / people
+        return quotient(self.half**2 * worst, people)

@@ -21,8 +21,13 @@ from dprad.mechanisms.additive import numbers_read
 
 # Panels to begin with.
 PANELS = 64
-# A panel is resolved when the last terms of its series stay below this share of probability.
-RESOLVED = 1e-13
+# A panel is resolved when the last terms of its series, and what it misses at points between the
+# nodes and next to the ends, stay below this share of probability.
+RESOLVED = 1e-12
+CHECKS = np.array([-1.0 + 1e-9, -0.97, -0.052, 0.31, 0.94, 1.0 - 1e-9])
+_CHECKED = np.polynomial.legendre.legvander(CHECKS, legendre.TERMS - 1)
+# Series, records times panels, that may be held (96 bytes each).
+MAX_SERIES = 5_000_000
 # Halvings, after which a jump is as narrow as a float can tell.
 ROUNDS = 50
 # How far the integral of a density may be from one.
@@ -81,7 +86,10 @@ class Density:
                 f"{type(self.log_density).__name__}."
             )
         object.__setattr__(self, "bounds", interval(self.bounds, "bounds"))
-        kinks = tuple(number(k, "kinks") for k in self.kinks)
+        try:
+            kinks = tuple(number(k, "kinks") for k in self.kinks)
+        except TypeError:
+            raise DpradError(f"kinks must be a list of numbers, but is {self.kinks!r}.") from None
         object.__setattr__(self, "kinks", kinks)
 
     def reads(self, values: Any) -> FloatArray:
@@ -92,7 +100,7 @@ class Density:
 
     def integral(self, record: float) -> float:
         """The integral of the density over the bounds."""
-        return float(_integrals(self._resolve(np.array([float(record)])))[0])
+        return float(_integrals(self._resolve(np.array([number(record, "record")])))[0])
 
     def panels(self, records: FloatArray) -> Panels:
         """The densities of these records, resolved; a `DpradError` if one is not normalised."""
@@ -117,14 +125,24 @@ class Density:
         done: list[tuple[FloatArray, FloatArray, FloatArray, FloatArray]] = []
         for rounds in range(ROUNDS + 1):
             centre, half = (left + right) / 2, (right - left) / 2
+            if len(records) * (len(centre) + sum(len(d[0]) for d in done)) > MAX_SERIES:
+                raise DpradError(
+                    "log_density breaks at too many places for the panels to follow. Say where "
+                    "with kinks=, or give the mechanism as a Channel."
+                )
             terms = legendre.series(self._values(legendre.nodes(centre, half), records))
-            size = np.abs(terms) * half[:, None]
-            last = 4 * size[..., -2:].sum(axis=-1)
-            fine = (last <= RESOLVED).all(axis=0)
-            error = last.max(axis=0)
+            # nodes stop short of the ends: see whether the series holds there and in between
+            checks = centre[:, None] + half[:, None] * CHECKS
+            truth = self._values(checks, records)
+            off = np.abs(np.einsum("rpk,ck->rpc", terms, _CHECKED) - truth).max(axis=-1)
+            last = np.abs(terms[..., -2:]).sum(axis=-1)
+            doubt = 4 * half * (last + off)
+            fine = (doubt <= RESOLVED).all(axis=0)
+            error = doubt.max(axis=0)
             if rounds == ROUNDS:
                 # a jump: all that varies within a panel is in doubt
-                error = np.where(fine, error, 2 * size[..., 1:].sum(axis=-1).max(axis=0))
+                vary = np.abs(terms[..., 1:]).sum(axis=-1) + off
+                error = np.where(fine, error, 2 * (half * vary).max(axis=0))
                 fine[:] = True
             done.append((centre[fine], half[fine], terms[:, fine], error[fine]))
             left, middle, right = left[~fine], centre[~fine], right[~fine]
@@ -139,7 +157,11 @@ class Density:
     def _values(self, outputs: FloatArray, records: FloatArray) -> FloatArray:
         """Densities, records x the shape of outputs."""
         with np.errstate(all="ignore"):
-            log = np.asarray(self.log_density(outputs[None], records[:, None, None]), dtype=float)
+            log = self.log_density(outputs[None], records[:, None, None])
+        try:
+            log = np.asarray(log, dtype=float)
+        except (TypeError, ValueError):
+            raise DpradError("log_density must return numbers, but did not.") from None
         try:
             log = np.broadcast_to(log, (len(records), *outputs.shape))
         except ValueError:

@@ -151,6 +151,11 @@ class ExponentialInterval:
     def sample(self, records: Any, rng: np.random.Generator) -> FloatArray:
         """One output a record: a side, then an exponential cut off at the end. O(n)."""
         z, (low, high) = np.asarray(records, dtype=float), self.bounds
+        if z.size and not (z.min() >= low and z.max() <= high):
+            raise DpradError(
+                f"ExponentialInterval reads numbers in [{low:g}, {high:g}], but got others. Set "
+                "bounds=(low, high)."
+            )
         if self.rate == 0:
             return rng.uniform(low, high, z.shape)
         below = -np.expm1(-self.rate * (z - low))
@@ -177,7 +182,9 @@ class ExponentialInterval:
         if self.rate == 0:
             return (high - low) * level
         # a record at an end, where all the noise goes one way, is the worst
-        return float(-np.log1p(level * np.expm1(-self.rate * (high - low))) / self.rate)
+        with np.errstate(divide="ignore"):
+            reach = -np.log1p(level * np.expm1(-self.rate * (high - low))) / self.rate
+        return float(min(reach, high - low))
 
     def describe(self) -> dict[str, Any]:
         """Plain words and numbers, for output."""

@@ -140,7 +140,9 @@ class DiscreteGaussian(_Normal):
             if first - shift > reach:
                 return 0.0
             k = int(first)
-            return max(0.0, beyond(k - shift) - float(np.exp(epsilon)) * beyond(k))
+            # e^eps times the tail is at most the other tail, so that it cannot overflow
+            rest = beyond(k)
+            return beyond(k - shift) - (float(np.exp(epsilon + np.log(rest))) if rest > 0 else 0.0)
 
         return Profile(delta, neighbours=REPLACE_ONE)
 

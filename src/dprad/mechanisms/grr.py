@@ -14,7 +14,7 @@ import numpy as np
 
 from dprad.arrays import FloatArray, IntArray
 from dprad.guarantees import REPLACE_ONE, ApproxDP, PureDP
-from dprad.mechanisms.base import categories, check_parameters
+from dprad.mechanisms.base import categories, check_parameters, quotient
 from dprad.mechanisms.support import Supports
 
 
@@ -97,7 +97,7 @@ class GRR:
 
     def variance(self, people: int = 1) -> float:
         """Variance of the estimated frequency of a rare value from so many reports."""
-        return self.lie * (1.0 - self.lie) / (people * self.gap**2)
+        return quotient(self.lie * (1.0 - self.lie), people * self.gap**2)
 
     def describe(self) -> dict[str, Any]:
         """Plain words and numbers, for output."""

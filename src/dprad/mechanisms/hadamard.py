@@ -16,7 +16,7 @@ import numpy as np
 
 from dprad.arrays import BoolArray, FloatArray, IntArray
 from dprad.guarantees import REPLACE_ONE, PureDP
-from dprad.mechanisms.base import categories, check_parameters
+from dprad.mechanisms.base import categories, check_parameters, quotient
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,11 +101,8 @@ class HadamardResponse:
 
         The estimate counts the support less half of its block, which others do not move.
         """
-        shrink = float(-np.expm1(-self.epsilon))
-        if shrink == 0:
-            return float("inf")
-        gain = self.block / 4 * shrink / self._weight
-        return 0.25 / self.blocks / (people * gain**2)
+        gain = self.block / 4 * float(-np.expm1(-self.epsilon)) / self._weight
+        return quotient(0.25 / self.blocks, people * gain**2)
 
     def describe(self) -> dict[str, Any]:
         """Plain words and numbers, for output."""

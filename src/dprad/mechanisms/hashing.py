@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from dprad.arrays import FloatArray
 from dprad.guarantees import REPLACE_ONE, ApproxDP, PureDP
-from dprad.mechanisms.base import categories, check_parameters
+from dprad.mechanisms.base import categories, check_parameters, quotient
 from dprad.mechanisms.support import Supports
 
 Words = npt.NDArray[np.uint64]
@@ -97,7 +97,7 @@ class Hashing:
     def variance(self, people: int = 1) -> float:
         """Variance of the estimated frequency of a rare value from so many reports."""
         share = 1.0 / self.buckets
-        return share * (1.0 - share) / (people * (self.truth - share) ** 2)
+        return quotient(share * (1.0 - share), people * (self.truth - share) ** 2)
 
     def describe(self) -> dict[str, Any]:
         """Plain words and numbers, for output."""

@@ -16,7 +16,7 @@ import numpy as np
 from dprad.arrays import FloatArray
 from dprad.errors import number
 from dprad.guarantees import REPLACE_ONE, PureDP
-from dprad.mechanisms.base import categories, check_parameters
+from dprad.mechanisms.base import categories, check_parameters, quotient
 from dprad.mechanisms.unary import Bits
 
 
@@ -66,7 +66,7 @@ class SHE:
 
     def variance(self, people: int = 1) -> float:
         """Variance of the estimated frequency of a rare value from so many reports."""
-        return 8.0 / (people * self.epsilon**2) if self.epsilon > 0 else float("inf")
+        return quotient(8.0, people * self.epsilon**2)
 
     def describe(self) -> dict[str, Any]:
         """Plain words and numbers, for output."""
@@ -130,7 +130,9 @@ def _best_threshold(epsilon: float) -> float:
     for _ in range(4):
         grid = np.linspace(low, high, 41)
         p, q = 1.0 - np.exp(epsilon * (grid - 1.0) / 2) / 2, np.exp(-epsilon * grid / 2) / 2
-        log_variance = np.log(q) + np.log1p(-q) - 2 * np.log(p - q)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            log_variance = np.log(q) + np.log1p(-q) - 2 * np.log(p - q)
+        log_variance = np.where(np.isnan(log_variance), np.inf, log_variance)
         best = int(np.argmin(log_variance))
         low, high = grid[max(best - 1, 0)], grid[min(best + 1, 40)]
     return float((low + high) / 2)

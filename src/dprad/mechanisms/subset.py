@@ -15,7 +15,7 @@ import numpy as np
 from dprad.arrays import BoolArray, FloatArray
 from dprad.guarantees import REPLACE_ONE, PureDP
 from dprad.mechanisms import packed
-from dprad.mechanisms.base import categories, check_parameters
+from dprad.mechanisms.base import categories, check_parameters, quotient
 from dprad.mechanisms.packed import Words
 from dprad.mechanisms.support import Supports
 
@@ -135,7 +135,7 @@ class SubsetSelection:
         if m == w:
             return float("inf")
         q = (w - p) / (m - 1)  # chance that another value is reported
-        return q * (1.0 - q) / (people * (p - q) ** 2)
+        return quotient(q * (1.0 - q), people * (p - q) ** 2)
 
     def describe(self) -> dict[str, Any]:
         """Plain words and numbers, for output."""

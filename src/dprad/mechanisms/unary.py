@@ -17,7 +17,7 @@ from dprad.arrays import FloatArray
 from dprad.errors import DpradError, number, whole
 from dprad.guarantees import REPLACE_ONE, ApproxDP, PureDP
 from dprad.mechanisms import packed
-from dprad.mechanisms.base import categories, check_parameters
+from dprad.mechanisms.base import categories, check_parameters, quotient
 from dprad.mechanisms.packed import Words
 from dprad.mechanisms.support import Supports
 
@@ -68,7 +68,7 @@ class Bits:
 
     def variance(self, people: int = 1) -> float:
         """Variance of the estimated frequency of a rare value from so many reports."""
-        return self.q * (1.0 - self.q) / (people * (self.p - self.q) ** 2)
+        return quotient(self.q * (1.0 - self.q), people * (self.p - self.q) ** 2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
