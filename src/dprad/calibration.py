@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from dprad import bounds, explain
 from dprad.assessment import assess
 from dprad.errors import DpradError, interval, number, one_of, whole
 from dprad.games import Game, play
@@ -28,7 +29,9 @@ from dprad.results import Calibration, Risk
 from dprad.search import Search, UnattainableError
 from dprad.threats import Threat, target_values
 
-MEASURES = ("rad", "rero", "tv")
+# What can be held to a target: the extra risk, the success, the total variation of the promise, or
+# one bound of the table by name, for comparison.
+MEASURES = ("rad", "rero", "tv", *(row.name for row in bounds.TABLE))
 # How near the weakest value is found, exactly computed and estimated.
 TOLERANCE = 1e-7
 ROUGH = 1e-3
@@ -92,8 +95,9 @@ def calibrate(
     between
         Where to look, if the parameter is not one of the usual names.
     measure
-        ``"rad"``, the extra risk; ``"rero"``, the whole success; or ``"tv"``, the total variation
-        of the promise as it is made (for add-remove promises: the best membership test).
+        ``"rad"``, the extra risk; ``"rero"``, the whole success; ``"tv"``, the total variation of
+        the promise as it is made (for add-remove promises: the best membership test); or one
+        bound of the table, such as ``"theorem-3"``, to compare.
     trials, confidence, rng
         As for `assess`, where the risk is estimated.
     **fixed
@@ -148,7 +152,7 @@ def calibrate(
             return float(promise.tv)
         risk = _assessed(subject, query, question)
         found[value] = subject, risk
-        return risk.interval[1] if measure == "rad" else risk.rero
+        return _measured(risk, measure)
 
     search = Search(evaluate, target, where.low, where.high, where.rising, where.whole, TOLERANCE)
     start = _start(family, target, game, fixed, where)
@@ -168,7 +172,9 @@ def calibrate(
         value, subject, risk = _fresh(make, value, search, query, question)
     return Calibration(
         mechanism=subject,
+        family=_name(family, subject),
         parameter=name or "value",
+        rising=search.rising,
         value=int(value) if where.whole else value,
         risk=risk,
         max_risk=target,
@@ -183,6 +189,21 @@ def _assessed(subject: Any, query: Query | None, question: dict[str, Any]) -> Ri
     if isinstance(subject, Guarantee):
         return assess(subject, **question)
     return assess(subject, query=query, **question)
+
+
+def _name(family: Any, subject: Any) -> str:
+    name = str(getattr(family, "__name__", ""))
+    return name if name.isidentifier() else str(subject.describe()["kind"])
+
+
+def _measured(risk: Risk, measure: str) -> float:
+    if measure in ("rad", "rero"):
+        return risk.interval[1] if measure == "rad" else risk.rero
+    row = next((b for b in risk.bounds if b.name == measure), None)
+    if row is None or row.value is None:
+        why = "it takes a guarantee" if row is None else f"it needs {row.reason}"
+        raise DpradError(f"measure {measure!r} does not apply here: {why}.")
+    return row.value
 
 
 def _fresh(
@@ -344,7 +365,7 @@ def _unattainable(
     limit: UnattainableError, family: Any, name: str, target: float, measure: str
 ) -> str:
     what = getattr(family, "__name__", "the mechanism")
-    risk = {"rad": "extra risk", "rero": "success", "tv": "total variation"}[measure]
+    risk = explain.MEASURES.get(measure, f"bound {measure}")
     if limit.every:
         return (
             f"every {name or 'value'} meets max_risk = {target:g}: the {risk} of {what} does not "

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dprad.results import Calibration, Comparison, Risk, WorstPrior
 
+MEASURES = {"rad": "extra risk", "rero": "attacker's success", "tv": "total variation"}
 _SCALES = (100, 1_000, 10_000, 100_000, 1_000_000)
 
 
@@ -39,21 +40,25 @@ def risk(result: Risk) -> str:
 
 def calibration(plan: Calibration) -> str:
     """What to set, and what it buys."""
-    kind = plan.mechanism.describe()["kind"]
-    what = {
-        "rad": "the extra risk",
-        "rero": "the attacker's success",
-        "tv": "the total variation",
-    }[plan.measure]
-    # rounded to the safe side would need to know it; so many digits that it does not matter
+    what = MEASURES.get(plan.measure, f"bound {plan.measure}")
+    near = f"{plan.tolerance:.0e}".replace("e-0", "e-")
     lines = [
-        f"{kind} with {plan.parameter} = {plan.value:.7g} keeps {what} at or below "
-        f"{plan.max_risk:g}; {plan.parameter} weaker by {plan.tolerance:.0e} of it does not."
+        f"{plan.family} with {plan.parameter} = {safely(plan.value, plan.rising)} keeps the {what} "
+        f"at or below {plan.max_risk:g}. Less noise, by {near} of it, does not."
     ]
     if plan.error is not None and math.isfinite(plan.error):
         lines.append(f"The noise stays within {plan.error:.4g} in 95 of 100 cases.")
     lines.append(str(plan.risk))
     return "\n".join(lines)
+
+
+def safely(value: float, rising: bool) -> str:
+    """Seven digits of a parameter, rounded to the side of more noise."""
+    if value == int(value) and abs(value) < 1e15:
+        return f"{value:.0f}"
+    digits = 6 - math.floor(math.log10(abs(value)))
+    scaled = value * 10.0**digits
+    return f"{(math.floor(scaled) if rising else math.ceil(scaled)) / 10.0**digits:.7g}"
 
 
 def comparison(table: Comparison) -> str:

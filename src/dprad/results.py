@@ -123,8 +123,10 @@ class Calibration:
     ----------
     mechanism
         The mechanism (or guarantee) to use.
+    family
+        What was calibrated, by name.
     parameter, value
-        What was free, and what it must be.
+        What was free, and what it must be. If it is `rising`, larger values are riskier.
     risk
         The risk of that mechanism, assessed again; its upper end is at most `max_risk`.
     error
@@ -135,8 +137,10 @@ class Calibration:
     """
 
     mechanism: Any
+    family: str
     parameter: str
     value: float
+    rising: bool
     risk: Risk
     max_risk: float
     measure: str

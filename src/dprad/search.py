@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 # Pieces that are tried one after the other; of more, those near the crossing.
 ALL_PIECES = 256
-NEARBY = 64
+NEARBY = 16
 
 
 @dataclass(slots=True)
@@ -104,7 +104,7 @@ class Search:
             if good is not None and bad is not None:
                 break
             following = self._outwards(value, step)
-            step *= 2.0
+            step *= 3.0
             value = self._round(min(max(following, low), high))
             if value in (good, bad):
                 value = weak_end if bad is None else strong_end
@@ -120,23 +120,24 @@ class Search:
         return value * math.exp(min(max(exponent, -30.0), 30.0))
 
     def _close(self, good: float, bad: float) -> float:
-        side = 0
-        for count in range(200):
+        side = stalled = 0
+        while True:
             if self.whole:
                 if abs(good - bad) <= 1:
                     return good
             elif abs(good - bad) <= self.tolerance * max(abs(good), abs(bad)):
                 return good
-            value = self._between(good, bad, side, count)
+            width = abs(math.log(good / bad))
+            value = self._between(good, bad, side, bisect=stalled >= 2)
             if self.fits(value):
                 side = side + 1 if side > 0 else 1
                 good = value
             else:
                 side = side - 1 if side < 0 else -1
                 bad = value
-        return good
+            stalled = stalled + 1 if abs(math.log(good / bad)) > width / 2 else 0
 
-    def _between(self, good: float, bad: float, side: int, count: int) -> float:
+    def _between(self, good: float, bad: float, side: int, *, bisect: bool) -> float:
         """False position in logarithms; the end that does not move counts less and less."""
         x, y = math.log(good), math.log(bad)
         goal = math.log(max(self.target, 1e-300))
@@ -148,8 +149,7 @@ class Search:
             f /= 2.0 ** (-side - 1)
         gap = self.tolerance / 2 if not self.whole else 0.0
         width = abs(y - x)
-        slow = count % 8 == 7 or g <= f
-        place = (x + y) / 2 if slow else x + (y - x) * (-f) / (g - f)
+        place = (x + y) / 2 if bisect or g <= f else x + (y - x) * (-f) / (g - f)
         # keep off the ends by half the tolerance, so that both close in
         inner = min(gap, width / 2)
         place = min(max(place, min(x, y) + inner), max(x, y) - inner)

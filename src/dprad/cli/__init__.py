@@ -13,6 +13,8 @@ from cyclopts import App, CycloptsError
 
 import dprad
 from dprad.cli.assess import assess
+from dprad.cli.calibrate import calibrate
+from dprad.cli.compare import compare
 from dprad.cli.demo import demo
 from dprad.errors import DpradError
 
@@ -24,6 +26,8 @@ app = App(
 )
 app.command(demo)
 app.command(assess)
+app.command(calibrate)
+app.command(compare)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -1,0 +1,76 @@
+"""dprad compare: risk and error of several mechanisms side by side."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from dprad.cli import options
+from dprad.cli.options import OUTPUT, SUBJECT, Feared, Population
+from dprad.cli.output import show, show_json
+from dprad.errors import DpradError, number
+
+_NOBODY, _ANYONE = Population(), Feared()
+
+
+def compare(
+    *,
+    mechanisms: Annotated[str, Parameter(group=SUBJECT)],
+    epsilon: Annotated[str | None, Parameter(group=SUBJECT)] = None,
+    sigma: Annotated[str | None, Parameter(group=SUBJECT)] = None,
+    sensitivity: Annotated[float | None, Parameter(group=SUBJECT)] = None,
+    clamp: Annotated[str | None, Parameter(group=SUBJECT)] = None,
+    population: Population = _NOBODY,
+    feared: Feared = _ANYONE,
+    json: Annotated[bool, Parameter(group=OUTPUT, negative=())] = False,
+) -> int:
+    """Which mechanism has the least risk for the least error?
+
+    Example: dprad compare --mechanisms grr,oue,subset --epsilon 0.5,1,2 --uniform 20
+
+    Parameters
+    ----------
+    mechanisms
+        Names as for `dprad assess`, comma-separated.
+    epsilon
+        Values of epsilon, comma-separated.
+    sigma
+        Values of sigma, for gaussian and discrete-gaussian.
+    sensitivity
+        How far one record can move the number (default: the range of its values).
+    clamp
+        The interval to which noisy numbers are moved, as low:high.
+    population
+        What is known of the population.
+    feared
+        What is feared.
+    json
+        Print the whole result as JSON.
+
+    """
+    import dprad
+
+    prior = population.prior()
+    threat = feared.threat()
+    values = {"epsilon": _numbers(epsilon, "--epsilon"), "sigma": _numbers(sigma, "--sigma")}
+    found: list[Any] = []
+    for name in options.listed(mechanisms, "--mechanisms") or []:
+        takes = options.MECHANISMS.get(name, ("", {}))[1]
+        shared = {"--sensitivity": sensitivity, "--clamp": clamp}
+        given = {o: v for o, v in shared.items() if o in takes}
+        family, known, free = options.parts(name, given, prior, threat)
+        if not values[free]:
+            raise DpradError(f"--mechanisms {name} needs values of --{free}.")
+        found += [family(**known, **{free: v}) for v in values[free]]
+    table = dprad.compare(found, prior=prior, threat=threat)
+    if json:
+        show_json(table.to_dict())
+    else:
+        show(str(table))
+    return 0
+
+
+def _numbers(text: str | None, option: str) -> list[float]:
+    found = options.listed(text, option) or []
+    return [number(v, option) for v in found]

@@ -1,0 +1,202 @@
+"""Options that several commands share, turned into priors, threats and mechanisms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Group, Parameter
+
+from dprad.errors import DpradError, one_of
+
+if TYPE_CHECKING:
+    from dprad.priors import Prior
+    from dprad.threats import Threat
+
+SUBJECT = Group("What is promised or run", sort_key=1)
+PRIOR = Group("What is known of the population (default: nothing)", sort_key=2)
+THREAT = Group("What is feared", sort_key=3)
+OUTPUT = Group("Output", sort_key=4)
+
+# Which options each mechanism takes, in the words of its class.
+_CODES = {"--epsilon": "epsilon", "--delta": "delta"}
+_NUMBERS = {"--epsilon": "epsilon", "--sensitivity": "sensitivity", "--clamp": "clamp"}
+_BOUNDED = {"--epsilon": "epsilon", "": "bounds"}  # bounds: the range of the values
+_NOISE = {"--sigma": "sigma", "--sensitivity": "sensitivity", "--clamp": "clamp"}
+MECHANISMS = {
+    "grr": ("GRR", _CODES),
+    "oue": ("OUE", {"--epsilon": "epsilon"}),
+    "sue": ("SUE", _CODES),
+    "subset": ("SubsetSelection", {"--epsilon": "epsilon"}),
+    "olh": ("OLH", _CODES),
+    "blh": ("BLH", _CODES),
+    "hadamard": ("HadamardResponse", {"--epsilon": "epsilon"}),
+    "the": ("THE", {"--epsilon": "epsilon"}),
+    "she": ("SHE", {"--epsilon": "epsilon"}),
+    "laplace": ("Laplace", _NUMBERS),
+    "geometric": ("Geometric", _NUMBERS),
+    "staircase": ("Staircase", _NUMBERS),
+    "gaussian": ("Gaussian", _NOISE),
+    "discrete-gaussian": ("DiscreteGaussian", _NOISE),
+    "duchi": ("Duchi", _BOUNDED),
+    "piecewise": ("Piecewise", _BOUNDED),
+    "hybrid": ("Hybrid", _BOUNDED),
+    "exponential": ("ExponentialInterval", _BOUNDED),
+}
+
+
+def mechanism(name: str, given: dict[str, Any], prior: Prior, threat: Threat) -> Any:
+    """A mechanism from its name and options, with the size or range of what it reads."""
+    one_of(name, "--mechanism", MECHANISMS)
+    noise = next(iter(MECHANISMS[name][1]))
+    if prior.kind == "finite" and given.get(noise) is None:
+        raise DpradError(f"--mechanism {name} needs {noise}.")
+    family, chosen, _ = parts(name, given, prior, threat)
+    return family(**chosen)
+
+
+def parts(
+    name: str, given: dict[str, Any], prior: Prior, threat: Threat
+) -> tuple[Any, dict[str, Any], str]:
+    """The class, its arguments as far as they are known, and the one that says how much noise."""
+    from dprad import mechanisms
+    from dprad.reading import columns_read
+    from dprad.threats import target_values
+
+    one_of(name, "--mechanism", MECHANISMS)
+    kind, options = MECHANISMS[name]
+    if prior.kind != "finite":
+        raise DpradError(f"--mechanism {name} needs a population: give --data or --uniform.")
+    without(f"--mechanism {name}", {o: v for o, v in given.items() if o not in options})
+    chosen = {options[o]: v for o, v in given.items() if o in options and v is not None}
+    values = target_values(prior, columns_read(prior, threat))[1]
+    numeric = values.dtype.kind in "if"
+    if "bounds" in options.values():
+        if numeric and len(values) > 1:
+            chosen["bounds"] = (float(values[0]), float(values[-1]))
+    elif "--sensitivity" not in options:
+        chosen["size"] = len(values)
+    else:
+        if "clamp" in chosen:
+            chosen["clamp"] = _interval(chosen["clamp"], "--clamp")
+        if "sensitivity" not in chosen and numeric:
+            chosen["sensitivity"] = float(values[-1] - values[0]) or 1.0
+    return getattr(mechanisms, kind), chosen, next(iter(options.values()))
+
+
+def _interval(text: str, option: str) -> tuple[float, float]:
+    low, _, high = text.partition(":")
+    try:
+        return float(low), float(high)
+    except ValueError:
+        raise DpradError(f"{option} must be two numbers, as in 0:100, but is {text!r}.") from None
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Population:
+    """The prior.
+
+    Parameters
+    ----------
+    data
+        A CSV or Parquet file, one row a person; may be larger than memory.
+    columns
+        The columns that make a record, comma-separated (default: all).
+    weight
+        A column of survey weights.
+    missing
+        keep missing values as a category (default), drop such rows, or refuse them.
+    domain
+        Possible whole values of the only column, as low:high.
+    uniform
+        Instead of --data: so many equally likely values 0, 1, 2, ...
+
+    """
+
+    data: Annotated[str | None, Parameter(group=PRIOR)] = None
+    columns: Annotated[str | None, Parameter(group=PRIOR)] = None
+    weight: Annotated[str | None, Parameter(group=PRIOR)] = None
+    missing: Annotated[str | None, Parameter(group=PRIOR)] = None
+    domain: Annotated[str | None, Parameter(group=PRIOR)] = None
+    uniform: Annotated[float | None, Parameter(group=PRIOR)] = None
+
+    def prior(self) -> Prior:
+        """A file, equally likely values, or nothing known."""
+        from dprad.priors import Prior
+
+        if self.data is None:
+            for name in ("columns", "weight", "missing", "domain"):
+                if getattr(self, name) is not None:
+                    raise DpradError(f"--{name} goes with --data, which is missing.")
+            if self.uniform is None:
+                return Prior.unknown()
+            return Prior.uniform(self.uniform)  # type: ignore[arg-type]
+        if self.uniform is not None:
+            raise DpradError("give --data or --uniform, not both.")
+        values = None
+        if self.domain is not None:
+            low, _, high = self.domain.partition(":")
+            try:
+                values = range(int(low), int(high) + 1)
+            except ValueError:
+                raise DpradError(
+                    f"--domain must be two whole numbers, as in 0:100, but is {self.domain!r}."
+                ) from None
+        return Prior.from_data(
+            self.data,
+            columns=listed(self.columns, "--columns"),
+            weight=self.weight,
+            missing=self.missing or "keep",
+            domain=values,
+        )
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Feared:
+    """The threat.
+
+    Parameters
+    ----------
+    knows
+        nothing, everything, or the columns the attacker knows, comma-separated.
+    target
+        The columns he is after, comma-separated (default: the whole record).
+    loss
+        exact, absolute (a numeric column) or haversine (latitude,longitude; metres).
+    eta
+        A guess counts if its loss is at most this.
+
+    """
+
+    knows: Annotated[str, Parameter(group=THREAT)] = "nothing"
+    target: Annotated[str | None, Parameter(group=THREAT)] = None
+    loss: Annotated[str, Parameter(group=THREAT)] = "exact"
+    eta: Annotated[float, Parameter(group=THREAT)] = 0.0
+
+    def threat(self) -> Threat:
+        """As the library takes it."""
+        from dprad.threats import KNOWS, Threat
+
+        known = self.knows if self.knows in KNOWS else listed(self.knows, "--knows")
+        assert known is not None
+        target = listed(self.target, "--target")
+        return Threat(knows=known, target=target, loss=self.loss, eta=self.eta)
+
+
+def listed(names: str | None, option: str) -> list[str] | None:
+    """Names separated by commas."""
+    if names is None:
+        return None
+    found = [n.strip() for n in names.split(",") if n.strip()]
+    if not found:
+        raise DpradError(f"{option} must name columns, separated by commas, but is {names!r}.")
+    return found
+
+
+def without(option: str, others: dict[str, Any]) -> None:
+    """Refuse options that mean nothing here."""
+    for name, value in others.items():
+        if value is not None:
+            raise DpradError(f"{name} has no meaning with {option}; leave it out.")

@@ -1,0 +1,101 @@
+"""compare and worst_prior."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dprad import (
+    Calibration,
+    DpradError,
+    Prior,
+    PureDP,
+    Threat,
+    assess,
+    calibrate,
+    compare,
+    worst_prior,
+)
+from dprad.mechanisms import GRR, OUE, BlackBox, Gaussian, Laplace, Piecewise, Staircase
+
+
+def test_a_frontier():
+    prior = Prior.uniform(10)
+    table = compare(
+        [k(epsilon=e, size=10) for k in (GRR, OUE) for e in (0.5, 1.0, 2.0)], prior=prior
+    )
+    rows = list(table)
+    assert len(table) == 6 and [r.risk.rad for r in rows] == sorted(r.risk.rad for r in rows)
+    for row in rows:
+        beaten = any(
+            o.risk.rad <= row.risk.rad
+            and o.variance <= row.variance
+            and (o.risk.rad, o.variance) != (row.risk.rad, row.variance)
+            for o in rows
+        )
+        assert row.frontier == (not beaten)
+    text = str(table)
+    assert "OUE(epsilon=0.5, size=10)" in text and text.count("\n*") == 1 + sum(
+        r.frontier for r in rows
+    )
+    assert table.to_dict()["candidates"][0]["mechanism"]["kind"] == "OUE"
+
+
+def test_noise_promises_and_plans_side_by_side():
+    prior = Prior.uniform(5)
+    plan = calibrate(Laplace, max_risk=0.1, prior=prior, sensitivity=4)
+    assert isinstance(plan, Calibration)
+    promise = PureDP(1.0, neighbours="replace-one")
+    table = compare(
+        [plan, Gaussian(sigma=8, sensitivity=4), Staircase(epsilon=1.0, sensitivity=4), promise],
+        prior=prior,
+        threat=Threat(loss="absolute", eta=1),
+    )
+    assert {c.error is None for c in table} == {True, False}
+    assert all(c.frontier for c in table if c.mechanism is promise)
+
+
+def test_the_two_point_rule_is_not_the_worst_case():
+    worst = worst_prior(GRR(epsilon=1.0, size=10))
+    assert worst.risk.rad == pytest.approx(0.132, abs=1e-3)
+    assert worst.prior.probabilities == pytest.approx(np.full(10, 0.1), abs=0.01)
+    two = Prior.from_probabilities([0.5, 0.5, *[0] * 8])
+    assert assess(GRR(epsilon=1.0, size=10), prior=two).rad == pytest.approx(0.073, abs=1e-3)
+    assert worst.risk.rad <= worst.bound.rad
+    assert "between 0.1320 and 0.2450" in str(worst)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "threat"),
+    [
+        (Laplace(epsilon=2.0, sensitivity=1.0), Threat()),
+        (Laplace(epsilon=2.0, sensitivity=4.0, clamp=(0, 4)), Threat(loss="absolute", eta=1)),
+        (Piecewise(epsilon=1.0), Threat(knows="everything")),
+        (OUE(epsilon=1.0, size=4), Threat()),
+    ],
+)
+def test_worse_than_random_priors(mechanism, threat):
+    worst = worst_prior(mechanism, threat=threat, size=4 if hasattr(mechanism, "size") else 5)
+    rng = np.random.default_rng(0)
+    values = worst.prior.support.tolist()
+    for _ in range(60):
+        weight = rng.dirichlet(np.full(len(values), float(rng.choice([0.2, 1.0, 5.0]))))
+        prior = Prior.from_counts(dict(zip(values, weight.tolist(), strict=True)))
+        assert assess(mechanism, prior=prior, threat=threat).rad <= worst.risk.rad * (1 + 5e-3)
+    assert worst.risk.rad <= worst.bound.rad * (1 + 1e-9)
+    assert worst.to_dict()["risk"]["rad"] == worst.risk.rad
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: compare([], prior=Prior.uniform(2)), "empty"),
+        (lambda: compare(3, prior=Prior.uniform(2)), "list of mechanisms"),
+        (lambda: worst_prior(PureDP(1.0, neighbours="replace-one")), "takes a mechanism"),
+        (lambda: worst_prior(GRR(epsilon=1, size=3), size=4), "size must be that"),
+        (lambda: worst_prior(BlackBox(lambda r: r)), "cannot tell which numbers"),
+    ],
+)
+def test_bad_input(call, words):
+    with pytest.raises(DpradError, match=words):
+        call()
