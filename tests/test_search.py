@@ -39,7 +39,8 @@ def test_safe_and_tight(function, rising, target, start):
     value = search.weakest(start)
     assert function(value) <= target
     assert function(value * (1 + 2e-7 if rising else 1 - 2e-7)) > target
-    assert len(calls) == len(set(calls)) <= 45
+    # a step costs as much as bisection; smooth functions a fraction of that
+    assert len(calls) == len(set(calls)) <= 60
 
 
 def test_a_good_start_costs_little():
