@@ -222,3 +222,77 @@ def test_module_entry():
         [sys.executable, "-m", "dprad", "--version"], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip()
+
+
+def test_calibrate(capsys, table):
+    code, out, _ = run(
+        capsys, "calibrate", "--max-risk", 0.1, "--mechanism", "grr", "--data", table,
+        "--knows", "age,region", "--target", "diagnosis",
+    )  # fmt: skip
+    assert code == 0 and "GRR with epsilon = " in out and "at or below 0.1" in out
+    code, out, _ = run(
+        capsys, "calibrate", "--max-risk", 0.1, "--mechanism", "grr", "--uniform", 2,
+        "--knows", "everything", "--json",
+    )  # fmt: skip
+    plan = json.loads(out)
+    assert code == 0 and plan["value"] == pytest.approx(0.405465, abs=1e-6)
+    assert plan["parameter"] == "epsilon" and plan["risk"]["interval"][1] <= 0.1
+
+
+def test_calibrate_noise_promises_and_trainings(capsys):
+    code, out, _ = run(
+        capsys, "calibrate", "--max-risk", 0.1, "--mechanism", "gaussian", "--uniform", 11,
+        "--loss", "absolute", "--eta", 1,
+    )  # fmt: skip
+    assert code == 0 and "Gaussian with sigma = " in out and "The noise stays within" in out
+    code, out, _ = run(
+        capsys, "calibrate", "--max-risk", 0.1, "--promise", "pure", "--neighbours", "replace-one"
+    )
+    assert code == 0 and "epsilon = 0.4013413" in out
+    code, out, _ = run(
+        capsys, "calibrate", "--max-risk", 0.1, "--promise", "approx", "--delta", 1e-6,
+        "--neighbours", "add-remove", "--json",
+    )  # fmt: skip
+    assert code == 0 and json.loads(out)["mechanism"]["delta"] == 1e-6
+    code, out, _ = run(
+        capsys, "calibrate", "--max-risk", 0.1, "--mechanism", "dpsgd", "--sample-rate", 1,
+        "--steps", 100, "--knows", "everything",
+    )  # fmt: skip
+    assert code == 0 and "noise_multiplier = 44.79" in out
+
+
+def test_compare(capsys):
+    code, out, _ = run(
+        capsys, "compare", "--mechanisms", "grr,oue", "--epsilon", "0.5,1", "--uniform", 5
+    )
+    assert code == 0 and out.count("GRR(") == 2 and out.count("OUE(") == 2
+    code, out, _ = run(
+        capsys, "compare", "--mechanisms", "laplace,gaussian", "--epsilon", "1", "--sigma", "3",
+        "--uniform", 5, "--json",
+    )  # fmt: skip
+    rows = json.loads(out)["candidates"]
+    assert code == 0 and {r["mechanism"]["kind"] for r in rows} == {"Laplace", "Gaussian"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("calibrate",), "max-risk"),
+        (("calibrate", "--max-risk", 0.1), "one of --mechanism and --promise"),
+        (("calibrate", "--max-risk", 0.1, "--mechanism", "grr"), "needs a population"),
+        (("calibrate", "--max-risk", 0.1, "--mechanism", "gr", "--uniform", 3), "Did you mean"),
+        (("calibrate", "--max-risk", 0.1, "--mechanism", "dpsgd"), "needs --sample-rate"),
+        (("calibrate", "--max-risk", 0.1, "--promise", "pur"), "Did you mean"),
+        (("calibrate", "--max-risk", 0.1, "--promise", "pure"), "neighbours is missing"),
+        (
+            ("calibrate", "--max-risk", 0.9, "--mechanism", "oue", "--uniform", 5),
+            "nothing to calibrate",
+        ),
+        (("compare", "--mechanisms", "grr", "--uniform", 5), "needs values of --epsilon"),
+        (("compare", "--mechanisms", "x", "--epsilon", "1", "--uniform", 5), "--mechanism"),
+        (("compare", "--mechanisms", "grr", "--epsilon", "a", "--uniform", 5), "--epsilon"),
+    ],
+)
+def test_bad_questions_of_the_other_commands(capsys, arguments, words):
+    code, out, err = run(capsys, *arguments)
+    assert code == 2 and out == "" and words in err and err.count("\n") == 1
