@@ -12,12 +12,13 @@ if TYPE_CHECKING:
     from dprad import accounting, mechanisms
     from dprad.assessment import assess
     from dprad.attacks.optimal import optimal_attack
+    from dprad.auditing import audit
     from dprad.calibration import calibrate
     from dprad.comparison import compare, worst_prior
     from dprad.errors import DpradError
     from dprad.guarantees import ApproxDP, GaussianDP, Guarantee, Profile, PureDP, TotalVariation
     from dprad.priors import Prior
-    from dprad.results import Bound, Calibration, Comparison, Risk, WorstPrior
+    from dprad.results import Audit, Bound, Calibration, Comparison, Risk, WorstPrior
     from dprad.simulation import simulate
     from dprad.threats import Threat
 
@@ -25,6 +26,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ApproxDP",
+    "Audit",
     "Bound",
     "Calibration",
     "Comparison",
@@ -40,6 +42,7 @@ __all__ = [
     "WorstPrior",
     "accounting",
     "assess",
+    "audit",
     "calibrate",
     "compare",
     "mechanisms",
@@ -52,13 +55,16 @@ _HOME = {
     "assess": "assessment",
     "optimal_attack": "attacks.optimal",
     "simulate": "simulation",
+    "audit": "auditing",
     "calibrate": "calibration",
     "compare": "comparison",
     "worst_prior": "comparison",
     "DpradError": "errors",
     "Prior": "priors",
     "Threat": "threats",
-    **dict.fromkeys(["Bound", "Calibration", "Comparison", "Risk", "WorstPrior"], "results"),
+    **dict.fromkeys(
+        ["Audit", "Bound", "Calibration", "Comparison", "Risk", "WorstPrior"], "results"
+    ),
     **dict.fromkeys(
         ["ApproxDP", "GaussianDP", "Guarantee", "Profile", "PureDP", "TotalVariation"],
         "guarantees",

@@ -10,7 +10,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dprad.results import Calibration, Comparison, Risk, WorstPrior
+    from dprad.results import Audit, Calibration, Comparison, Risk, WorstPrior
 
 MEASURES = {"rad": "extra risk", "rero": "attacker's success", "tv": "total variation"}
 _SCALES = (100, 1_000, 10_000, 100_000, 1_000_000)
@@ -83,6 +83,49 @@ def worst(result: WorstPrior) -> str:
         f"was found with extra risk {result.risk.rad:.4f}, and no prior exceeds "
         f"{above(result.bound.rad)} ({result.bound.method})."
     )
+
+
+def audit(result: Audit) -> str:
+    """The verdict, what it rests on, and what is only an estimate."""
+    level = f"{100 * result.confidence:.4g}%"
+    lost = f", delta = {result.delta:g}" if result.delta else ""
+    if result.verdict == "violated":
+        known = (
+            f"cannot be below {below(result.epsilon_lower)}"
+            if result.epsilon_lower < 100
+            else "has no limit: some outputs give the record away"
+        )
+        lines = [
+            f"Violated, at {level} confidence: epsilon {known}, but {result.epsilon_claimed:.6g} "
+            f"was claimed (replaced records{lost})."
+        ]
+    else:
+        lines = [
+            f"Consistent with the claim: {result.trials:,} runs refute epsilon below "
+            f"{below(result.epsilon_lower)} at {level} confidence, and "
+            f"{result.epsilon_claimed:.6g} is claimed (replaced records{lost}). That is no proof "
+            "that the claim holds."
+        ]
+    if result.epsilon_estimate is not None and result.epsilon_interval is not None:
+        low, high = (
+            f"{x:.3f}" if math.isfinite(x) else "infinite" for x in result.epsilon_interval
+        )
+        lines.append(
+            f"If it is the mechanism it is supposed to be, it behaves like epsilon = "
+            f"{result.epsilon_estimate:.3f} ({low} to {high}). An estimate; it refutes nothing."
+        )
+    lines.append(
+        f"The attack guessed in {result.trials - result.passes:,} of {result.trials:,} runs and "
+        f"was right in {result.successes:,}; extra risk {result.rad:.4f} "
+        f"({result.rad_interval[0]:.4f} to {result.rad_interval[1]:.4f})."
+    )
+    lines += [f"Note: {note}." for note in result.notes]
+    return "\n".join(lines)
+
+
+def below(value: float) -> str:
+    """Four digits, rounded down."""
+    return f"{math.floor(value * 1e4) / 1e4:g}"
 
 
 def attacker(threat: dict[str, Any]) -> str:

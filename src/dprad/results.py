@@ -214,3 +214,69 @@ class WorstPrior:
 
     def __str__(self) -> str:
         return explain.worst(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Audit:
+    """What counted runs say about a promise.
+
+    Attributes
+    ----------
+    verdict
+        "violated": the claim is refuted at `confidence`; "consistent": it is not.
+    epsilon_lower
+        Certified: at the stated confidence the mechanism is not epsilon-DP (with `delta`) for any
+        smaller epsilon, whatever it is.
+    epsilon_claimed, delta
+        The claim, for replaced records.
+    epsilon_estimate, epsilon_interval
+        Model-based: the epsilon at which the mechanism it is supposed to be behaves like this;
+        None without a model. It refutes nothing.
+    rad, rad_interval
+        The extra risk of the attack, and its confidence interval.
+    trials, passes, successes
+        Counted runs, and of these the passes and the right guesses. `studied` calls were not
+        counted, they taught the attack.
+    certificates
+        Every certificate and the epsilon it refutes; they share the confidence.
+    notes
+        What else one should know.
+
+    """
+
+    verdict: str
+    epsilon_lower: float
+    epsilon_claimed: float
+    delta: float
+    epsilon_estimate: float | None
+    epsilon_interval: tuple[float, float] | None
+    rad: float
+    rad_interval: tuple[float, float]
+    confidence: float
+    trials: int
+    studied: int
+    passes: int
+    successes: int
+    certificates: tuple[tuple[str, float], ...]
+    sequential: bool
+    claim: dict[str, Any]
+    threat: dict[str, Any]
+    prior: str
+    notes: tuple[str, ...]
+    seconds: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data; an epsilon without limit is the word "infinite"."""
+        plain = {f: getattr(self, f) for f in self.__slots__}
+        for name in ("epsilon_estimate", "epsilon_interval"):
+            plain[name] = _finite(plain[name])
+        return plain
+
+    def __str__(self) -> str:
+        return explain.audit(self)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_finite(v) for v in value]
+    return "infinite" if value == float("inf") else value

@@ -92,7 +92,7 @@ def simulate(
     random = np.random.default_rng(whole(rng, "rng", low=0, hint="It is a seed."))
     assert prior.probabilities is not None and game.guesses is not None
     read = reads(mechanism, prior, threat, query)
-    play_attack = _player(attack, game, prior, threat)
+    play_attack = player(attack, game, prior, threat)
     step = max(16, min(BLOCK_RUNS, BLOCK_ENTRIES // len(read)))
     right, luck = np.zeros(n, dtype=bool), np.zeros(n)
     for a in range(0, n, step):
@@ -159,7 +159,7 @@ def _hits(game: Game, records: IntArray, guess: IntArray) -> BoolArray:
     return hit
 
 
-def _player(
+def player(
     attack: Attack, game: Game, prior: Prior, threat: Threat
 ) -> Callable[[Any, IntArray, np.random.Generator], IntArray]:
     """The attack on codes: ``play(outputs, records, rng)`` gives codes of guesses, -1: a pass."""

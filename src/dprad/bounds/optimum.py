@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dprad.arrays import complements
+from dprad.arrays import FloatArray, complements
 from dprad.bounds.points import least_over_points
 from dprad.games import Game
 from dprad.guarantees import Guarantee
@@ -28,13 +28,8 @@ from dprad.guarantees import Guarantee
 
 def theorem_b(guarantee: Guarantee, game: Game) -> float:
     """The optimum at the promised point, or its least over a profile. O(m log m)."""
-    assert game.probabilities is not None
-    pi = np.sort(game.probabilities)[::-1]
-    # D_k = F_k - F_{k-1} = pi_k (1 - R_k) + pi_{k-1} R_k: sums of positive terms, no cancellation
-    head, tail = np.cumsum(pi)[:-1], np.cumsum(pi[::-1])[::-1][1:]
-    rise = pi[1:] * head + pi[:-1] * tail
-    f = np.r_[0.0, np.cumsum(rise)]
-    k = np.arange(1, len(pi) + 1)
+    f = _brackets(game)
+    k = np.arange(1, len(f) + 1)
 
     def at(epsilon: float, delta: float) -> float:
         if epsilon == 0.0:
@@ -45,6 +40,31 @@ def theorem_b(guarantee: Guarantee, game: Game) -> float:
         return (1.0 - delta) * value + delta * game.unlike
 
     return least_over_points(guarantee, at)
+
+
+def inverse_b(rad: float, game: Game, delta: float) -> float:
+    """The epsilon at which Theorem B reaches `rad`: less is impossible. Infinite if none does.
+
+    ``log(1 + min_{k: F_k > v} k v/(F_k - v))``, ``v = (rad - delta (1-kappa))/(1 - delta)``, or 0.
+    """
+    f = _brackets(game)
+    if delta >= 1.0:
+        return 0.0
+    v = max(0.0, (rad - delta * game.unlike) / (1.0 - delta))
+    k = np.arange(1, len(f) + 1)
+    above = f > v
+    if not above.any():
+        return float("inf")
+    return float(np.log1p(np.min(k[above] * v / (f[above] - v))))
+
+
+def _brackets(game: Game) -> FloatArray:
+    """F_k for k = 1 .. m. O(m log m)."""
+    assert game.probabilities is not None
+    pi = np.sort(game.probabilities)[::-1]
+    # D_k = F_k - F_{k-1} = pi_k (1 - R_k) + pi_{k-1} R_k: sums of positive terms, no cancellation
+    head, tail = np.cumsum(pi)[:-1], np.cumsum(pi[::-1])[::-1][1:]
+    return np.asarray(np.r_[0.0, np.cumsum(pi[1:] * head + pi[:-1] * tail)])
 
 
 def proposition_w(guarantee: Guarantee, game: Game) -> float:

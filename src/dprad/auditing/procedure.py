@@ -1,0 +1,470 @@
+"""audit: real calls, hidden records, a statement that holds at the stated confidence.
+
+1. The subject is called, never inspected. 2. The attack is fixed before the first counted run: that
+of a named mechanism, the user's own, or learned from runs that are not counted. 3. Records of the
+counted runs are independent draws from the prior, hidden from the attack. 4. Certificates share
+alpha. 5. The model-based estimate is told apart: it refutes nothing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import math
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dprad.arrays import Column
+from dprad.assessment import assess
+from dprad.attacks.optimal import optimal_attack
+from dprad.auditing import learning
+from dprad.auditing.certificates import HIGHEST, certify, lower_mean
+from dprad.auditing.model import ModelEstimate, estimate
+from dprad.auditing.running import Job, State, run_all, sample, sizes
+from dprad.auditing.tally import Tally
+from dprad.confidence import clopper_pearson
+from dprad.errors import DpradError, number, whole
+from dprad.games import Game, play
+from dprad.guarantees import Guarantee, PureDP
+from dprad.mechanisms.base import Mechanism
+from dprad.mechanisms.black_box import BlackBox
+from dprad.priors import Prior
+from dprad.reading import Query, reads
+from dprad.results import Audit
+from dprad.simulation import player
+from dprad.threats import Threat
+
+# Delta at which a claim that is a whole curve is tested.
+SMALL = 1e-6
+# Share of the runs that a learned attack may study, and the most of them.
+STUDY, MOST_STUDIED = 0.25, 20_000
+
+
+def audit(
+    run: Any,
+    *,
+    claim: Guarantee,
+    prior: Prior,
+    threat: Threat | None = None,
+    attack: Any = None,
+    model: Any = None,
+    query: Query | None = None,
+    vectorised: bool = False,
+    trials: int = 100_000,
+    confidence: float = 0.95,
+    sequential: bool = False,
+    precision: float | None = None,
+    max_seconds: float | None = None,
+    workers: int = 1,
+    state: Any = None,
+    progress: bool = False,
+    rng: int = 0,
+) -> Audit:
+    """Call something many times and say whether it keeps its promise.
+
+    Parameters
+    ----------
+    run
+        A mechanism, or a function ``run(record)`` or ``run(record, rng)`` that returns an output;
+        or an object with a method `randomise`.
+    claim
+        What is promised. It is tested in replace-one terms.
+    prior, threat, query
+        Whose records are drawn, and what counts as success. With a learned attack the prior only
+        says which records there are: the two that tell most are compared.
+    attack
+        ``attack(outputs, known)``, fixed beforehand. Default: the optimal one of `model` (or of
+        `run`, if that is a mechanism with a likelihood), else a learned one.
+    model
+        The mechanism it is supposed to be, for a model-based estimate: an object with an epsilon,
+        or a function epsilon -> mechanism.
+    vectorised
+        The function takes many records at once and returns one output a record.
+    trials, confidence, rng
+        Calls, confidence, seed. A quarter of the calls (at most 20,000) are for learning, if that
+        is needed, and not counted.
+    sequential
+        Look after every chunk and stop as soon as the claim is refuted; valid all the same.
+    precision
+        With `sequential`: stop also when the interval of RAD is no wider than this.
+    max_seconds
+        Stop after so many seconds with what is known then.
+    workers
+        Processes. The result does not depend on it.
+    state
+        A file that keeps what was counted; a killed audit goes on from there.
+    progress
+        Report on standard error.
+
+    Returns
+    -------
+    Audit
+        ``epsilon_lower`` is certified, ``epsilon_estimate`` (with a model) is not.
+
+    Examples
+    --------
+    A coin that tells the truth too often: claimed epsilon 1, true epsilon ln 9.
+
+    >>> import dprad
+    >>> def coin(record, rng):
+    ...     return record if rng.random() < 0.9 else 1 - record
+    >>> result = dprad.audit(coin, claim=dprad.PureDP(1.0, neighbours="replace-one"),
+    ...                      prior=dprad.Prior.uniform(2), trials=4000)
+    >>> result.verdict, 1.9 < result.epsilon_lower < 2.2
+    ('violated', True)
+
+    """
+    begin = time.monotonic()
+    if not isinstance(claim, Guarantee):
+        raise DpradError(
+            "claim must be a guarantee, such as dprad.PureDP(1.0, neighbours='replace-one'), but "
+            f"is {claim!r}."
+        )
+    threat = Threat() if threat is None else threat
+    game = play(prior, threat)
+    if not game.finite:
+        raise DpradError(
+            f"audit needs a prior that is a table of records, but the prior is {prior.kind}."
+        )
+    subject = _subject(run, vectorised)
+    epsilon, delta = _point(claim)
+    alpha = 1.0 - number(confidence, "confidence", low=0, high=1)
+    if not 0 < alpha < 1:
+        raise DpradError(f"confidence must lie strictly between 0 and 1, but is {confidence!r}.")
+    n = whole(trials, "trials", low=10)
+    seed = whole(rng, "rng", low=0, hint="It is a seed.")
+    count = whole(workers, "workers", low=1)
+    read = reads(subject, prior, threat, query)
+    assert prior.probabilities is not None and prior.support is not None
+    file = State.open(state, _key(subject, claim, prior, threat, n, confidence, sequential, seed))
+    stop = _Stop(begin, max_seconds)
+    notes: list[str] = []
+    model_at = model if model is not None else run if hasattr(run, "epsilon") else None
+    studied = 0
+
+    if attack is None and (model is not None or hasattr(subject, "log_likelihood")):
+        named = _named(model_at, epsilon) if model is not None else subject
+        attack = optimal_attack(named, prior=prior, threat=threat, query=query)
+    if attack is None:
+        learned, studied = _learn(
+            subject, prior, read, n, epsilon, delta, alpha, seed, count, file, stop
+        )
+        a, b = learned.pair
+        notes.append(
+            f"compared the records {_label(prior, a)!r} and {_label(prior, b)!r}, found by "
+            f"{studied:,} calls that are not counted"
+        )
+        prior, threat = Prior.uniform(2), Threat()
+        game = play(prior, threat)
+        labels: Column = np.array([None, None], dtype=object)
+        labels[:] = [_label_of(read, a), _label_of(read, b)]
+        read = read[[a, b]]
+        chosen: Any = learned
+        model_at = None
+    else:
+        assert prior.support is not None
+        labels = prior.support
+        chosen = player(attack, game, prior, threat)
+    counted = n - studied
+    assert prior.probabilities is not None
+    _warn_if_hopeless(game, epsilon, delta, alpha, counted, sequential)
+
+    job = Job(subject, read, labels, prior.probabilities, game, chosen, seed)
+    tally, finished = Tally(), True
+    plan = sizes(counted)
+    done = {i: Tally.from_plain(p) for i, p in file.done("runs").items()}
+    meter = _Meter(progress, counted, begin)
+    try:
+        for i, part in run_all(job.chunk, plan, done, count):
+            file.put("runs", i, part.to_plain())
+            tally = tally + part
+            meter.show(tally.runs)
+            if stop.now():
+                finished = tally.runs == counted
+                break
+            if sequential and _enough(tally, game, epsilon, delta, alpha, precision):
+                break
+    except KeyboardInterrupt:
+        notes.append("interrupted: this is what was known by then")
+        finished = False
+    finally:
+        meter.close()
+    if tally.runs == 0:
+        raise DpradError("the audit was stopped before the first runs were counted.")
+    if not finished:
+        # stopping on a clock is stopping at a time that may depend on the runs
+        sequential = True
+    return _result(
+        tally, game, claim, epsilon, delta, alpha, sequential, model_at, prior, threat, query,
+        notes, studied, time.monotonic() - begin,
+    )  # fmt: skip
+
+
+# -- pieces --------------------------------------------------------------------------------------
+def _subject(run: Any, vectorised: bool) -> Any:
+    if isinstance(run, Mechanism) or hasattr(run, "sample"):
+        return run
+    if hasattr(run, "randomise"):
+        return BlackBox(run.randomise, vectorised=False)
+    return BlackBox(run, vectorised=vectorised)
+
+
+def _point(claim: Guarantee) -> tuple[float, float]:
+    """An (epsilon, delta) for replaced records that the claim implies."""
+    promise = claim.replace_one()
+    if promise.point is not None:
+        return promise.point
+    if isinstance(claim, PureDP):
+        return 2 * claim.epsilon, 0.0
+    return promise.epsilon_at(SMALL), SMALL
+
+
+def _named(family: Any, epsilon: float) -> Any:
+    """The mechanism it is supposed to be, at the epsilon that is claimed."""
+    if callable(family) and not hasattr(family, "sample"):
+        return family(min(epsilon, 20.0))
+    return family
+
+
+def _learn(
+    subject: Any,
+    prior: Prior,
+    read: Column,
+    trials: int,
+    epsilon: float,
+    delta: float,
+    alpha: float,
+    seed: int,
+    workers: int,
+    file: State,
+    stop: _Stop,
+) -> tuple[learning.Learned, int]:
+    """Study some records; what was seen is kept in the state file."""
+    del epsilon
+    assert prior.probabilities is not None and prior.support is not None
+    stream = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
+    places = learning.candidates(prior.probabilities, stream)
+    budget = int(min(STUDY * trials, MOST_STUDIED))
+    each = max(4, budget // max(len(places), 1))
+    support = prior.support
+
+    def study(index: int, size: int, first: int) -> Any:
+        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0, index)))
+        place = int(places[index])
+        records = np.repeat(read[[place]], size, axis=0)
+        outputs = sample(subject, records, np.repeat(support[[place]], size), rng, first)
+        return outputs.tolist() if isinstance(outputs, np.ndarray) else list(outputs)
+
+    done = file.done("study")
+    found: dict[int, Any] = {}
+    for i, outputs in run_all(study, [each] * len(places), done, workers):
+        if file.path is not None:
+            file.put("study", i, outputs)
+        found[int(places[i])] = outputs
+        if stop.now():
+            raise DpradError("max_seconds passed while the attack was still being learnt.")
+    counted = trials - each * len(places)
+    if counted < 10:
+        raise DpradError(f"trials must leave runs to count: give more than {trials:,}.")
+    chosen = learning.learn(found, trials=counted, delta=delta, alpha=alpha, seed=seed)
+    return chosen, each * len(places)
+
+
+def _label(prior: Prior, place: int) -> Any:
+    assert prior.support is not None
+    value = prior.support[place]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _label_of(read: Column, place: int) -> Any:
+    value = read[place]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _warn_if_hopeless(
+    game: Game, epsilon: float, delta: float, alpha: float, runs: int, sequential: bool
+) -> None:
+    """Say beforehand if not even perfect guesses could refute the claim."""
+    if delta > 0 or not game.nothing_known or game.luck is None:
+        return
+    chance = float(game.luck[game.luck > 0].min(initial=1.0))
+    if not 0 < chance < 1 or epsilon > HIGHEST:
+        return
+    odds = math.log(chance / (1.0 - chance)) + epsilon
+    cap = 1.0 / (1.0 + math.exp(-min(odds, 700.0)))
+    needed = math.log(0.9 * alpha) / math.log(cap) if cap < 1 else math.inf
+    if runs < needed:
+        more = "some more" if sequential else f"{math.ceil(needed):,}" if needed < 1e15 else "no"
+        warnings.warn(
+            f"{runs:,} runs cannot refute epsilon = {epsilon:g}, not even if every guess is right; "
+            f"that takes {more} runs at this confidence.",
+            stacklevel=3,
+        )
+
+
+def _enough(
+    tally: Tally,
+    game: Game,
+    epsilon: float,
+    delta: float,
+    alpha: float,
+    precision: float | None,
+) -> bool:
+    found = certify(tally, game, delta=delta, alpha=alpha, sequential=True)
+    if max(c.epsilon for c in found) > epsilon:
+        return True
+    if precision is None:
+        return False
+    low, high = risk_interval(tally, game, alpha, sequential=True)
+    return high - low <= precision
+
+
+def risk_interval(
+    tally: Tally, game: Game, alpha: float, *, sequential: bool
+) -> tuple[float, float]:
+    """Where the RAD of the attack lies: binomial where all guesses are alike, else by betting."""
+    known = not game.nothing_known
+    same = game.luck is not None and float(np.ptp(game.luck)) <= 1e-12 * float(game.luck.max())
+    if not known and same and not sequential and game.luck is not None:
+        each = float(game.luck.max())
+        low, high = clopper_pearson(tally.successes, tally.runs, 1.0 - 0.9 * alpha)
+        made = tally.runs - tally.passes
+        least, most = clopper_pearson(made, tally.runs, 1.0 - 0.1 * alpha)
+        return low - each * most, high - each * least
+    values, counts = tally.terms(known=known)
+    return lower_mean(values, counts, alpha / 2), -lower_mean(-values, counts, alpha / 2)
+
+
+def _result(
+    tally: Tally,
+    game: Game,
+    claim: Guarantee,
+    epsilon: float,
+    delta: float,
+    alpha: float,
+    sequential: bool,
+    model_at: Any,
+    prior: Prior,
+    threat: Threat,
+    query: Query | None,
+    notes: list[str],
+    studied: int,
+    seconds: float,
+) -> Audit:
+    found = certify(tally, game, delta=delta, alpha=alpha, sequential=sequential)
+    best = max(found, key=lambda c: c.epsilon)
+    values, counts = tally.terms(known=not game.nothing_known)
+    rad = float(values @ counts) / tally.runs
+    interval = risk_interval(tally, game, alpha, sequential=sequential)
+    found_model: ModelEstimate | None = None
+    family = _family(model_at)
+    if family is not None:
+        question: dict[str, Any] = {"prior": prior, "threat": threat, "query": query}
+
+        def curve(at: float) -> float:
+            return assess(family(at), **question).rad
+
+        top = float(getattr(model_at, "highest", 24.0))
+        found_model = estimate(curve, rad, interval, highest=top)
+        if found_model.warning:
+            notes.append(found_model.warning)
+    violated = best.epsilon > epsilon
+    return Audit(
+        verdict="violated" if violated else "consistent",
+        epsilon_lower=best.epsilon,
+        epsilon_claimed=epsilon,
+        delta=delta,
+        epsilon_estimate=None if found_model is None else found_model.epsilon,
+        epsilon_interval=None if found_model is None else found_model.interval,
+        rad=rad,
+        rad_interval=interval,
+        confidence=1.0 - alpha,
+        trials=tally.runs,
+        studied=studied,
+        passes=tally.passes,
+        successes=tally.successes,
+        certificates=tuple((c.name, c.epsilon) for c in found),
+        sequential=sequential,
+        claim=claim.describe(),
+        threat=threat.describe(),
+        prior=repr(prior),
+        notes=tuple(notes),
+        seconds=seconds,
+    )
+
+
+def _family(model_at: Any) -> Callable[[float], Any] | None:
+    """Epsilon -> mechanism, from an object with an epsilon or a function."""
+    if model_at is None:
+        return None
+    if dataclasses.is_dataclass(model_at) and hasattr(model_at, "epsilon"):
+        thing: Any = model_at
+        return lambda at: dataclasses.replace(thing, epsilon=at)
+    if callable(model_at) and not hasattr(model_at, "sample"):
+        return lambda at: model_at(at)
+    return None
+
+
+def _key(
+    subject: Any,
+    claim: Guarantee,
+    prior: Prior,
+    threat: Threat,
+    trials: int,
+    confidence: float,
+    sequential: bool,
+    seed: int,
+) -> dict[str, Any]:
+    """What makes two audits the same, as plain data."""
+    assert prior.probabilities is not None and prior.support is not None
+    table = repr((prior.support.tolist(), prior.probabilities.tolist())).encode()
+    name = getattr(getattr(subject, "run", subject), "__qualname__", type(subject).__name__)
+    return {
+        "subject": str(name),
+        "claim": claim.describe(),
+        "prior": hashlib.sha256(table).hexdigest()[:16],
+        "threat": threat.describe(),
+        "trials": trials,
+        "confidence": confidence,
+        "sequential": sequential,
+        "rng": seed,
+    }
+
+
+class _Stop:
+    """A clock."""
+
+    def __init__(self, begin: float, max_seconds: float | None) -> None:
+        limit = None if max_seconds is None else number(max_seconds, "max_seconds", low=0)
+        self.end = math.inf if limit is None else begin + limit
+
+    def now(self) -> bool:
+        return time.monotonic() >= self.end
+
+
+class _Meter:
+    """Progress on standard error: runs, rate, time left."""
+
+    def __init__(self, wanted: bool, total: int, begin: float) -> None:
+        self.wanted, self.total, self.begin, self.last = wanted, total, begin, 0.0
+
+    def show(self, runs: int) -> None:
+        now = time.monotonic()
+        if not self.wanted or (now - self.last < 0.5 and runs < self.total):
+            return
+        self.last = now
+        rate = runs / max(now - self.begin, 1e-9)
+        left = (self.total - runs) / max(rate, 1e-9)
+        sys.stderr.write(
+            f"\r{runs:,} of {self.total:,} runs, {rate:,.0f} a second, {left:,.0f} s left   "
+        )
+        sys.stderr.flush()
+
+    def close(self) -> None:
+        if self.wanted and self.last:
+            sys.stderr.write("\n")
