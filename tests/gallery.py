@@ -28,11 +28,9 @@ def laplace_third_sensitivity(record, rng):
 
 
 def histogram_scale_epsilon(record, rng):
-    """Counts of two bins with noise of scale eps = 0.5 instead of 1/eps = 2."""
-    counts = np.array([5.0, 7.0])
-    counts[record] += 1
-    # one record in one bin: adding it moves one count by 1; replacing moves two
-    return (counts + rng.laplace(0, 1.0, 2)).tolist()
+    """Two counts, one of which moves by 1; noise of scale eps = 0.5 instead of 1/eps = 2."""
+    counts = np.array([5.0 + record, 7.0])
+    return (counts + rng.laplace(0, 0.5, 2)).tolist()
 
 
 # -- local randomisers ---------------------------------------------------------------------------
@@ -91,8 +89,8 @@ def ignores(record, rng):
 
 # -- selection -----------------------------------------------------------------------------------
 def noisy_max(record, rng):
-    """Five counts that all move by 1; noise for epsilon 1, index only."""
-    counts = np.array([1, 1, 1, 1, 1]) + record
+    """Five counts, of which one moves up and the others down by 1; noise for epsilon 1."""
+    counts = np.array([1.0, 0, 0, 0, 0]) if record == 0 else np.array([0.0, 1, 1, 1, 1])
     return int(np.argmax(counts + rng.laplace(0, 2.0, 5)))
 
 

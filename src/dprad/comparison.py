@@ -93,7 +93,11 @@ def _name(subject: Any) -> str:
     """The kind and its numbers, as one would write them."""
     plain = dict(subject.describe())
     kind = plain.pop("kind")
-    shown = [f"{k}={v:.6g}" if isinstance(v, float) else f"{k}={v}" for k, v in plain.items() if v]
+    shown = [
+        f"{k}={v:.6g}" if isinstance(v, float) else f"{k}={v}"
+        for k, v in plain.items()
+        if v is not None and (k, v) != ("delta", 0.0)
+    ]
     return f"{kind}({', '.join(shown)})"
 
 
@@ -124,6 +128,11 @@ def worst_prior(
         raise DpradError(
             "worst_prior takes a mechanism; a guarantee is assessed for every prior at once: "
             "assess(guarantee, prior=Prior.unknown())."
+        )
+    if isinstance(mechanism, type) or not hasattr(mechanism, "sample"):
+        raise DpradError(
+            "worst_prior takes a mechanism, such as mechanisms.GRR(epsilon=1.0, size=10), but got "
+            f"{mechanism!r}."
         )
     values = _values(mechanism, size)
     if mechanism.guarantee is None:

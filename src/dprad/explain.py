@@ -78,9 +78,10 @@ def comparison(table: Comparison) -> str:
 
 def worst(result: WorstPrior) -> str:
     """From below and from above."""
+    sure = below(result.risk.interval[0])
     return (
-        f"The worst prior is between {result.risk.rad:.4f} and {above(result.bound.rad)}: a prior "
-        f"was found with extra risk {result.risk.rad:.4f}, and no prior exceeds "
+        f"The extra risk of the worst prior is between {sure} and {above(result.bound.rad)}: a "
+        f"prior was found with extra risk {result.risk.rad:.4f}, and no prior exceeds "
         f"{above(result.bound.rad)} ({result.bound.method})."
     )
 

@@ -353,7 +353,7 @@ class Profile(Guarantee):
         flat = np.ravel(epsilon)
         try:
             value = np.array([float(self.function(float(e))) for e in flat])
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, ArithmeticError) as error:
             raise DpradError(f"function must return a number, but: {error}.") from None
         value = value.reshape(epsilon.shape)
         bad = ~((value >= 0) & (value <= 1))

@@ -22,11 +22,14 @@ from dprad.arrays import FloatArray, IntArray
 # Grid points on either side of zero for a smooth profile: the error of a bound is about 1e-8.
 GRID = 2**13
 # Above this many points after composition the grid is coarsened by two.
-MAX_POINTS = 2**15
+MAX_POINTS = 2**16
+# Convolutions of more products than this go through a Fourier transform.
+MAX_PRODUCTS = 2**24
 # Releases that are composed by one Fourier transform, and the probability it may wrap around.
-MANY = 16
+MANY = 2
 WRAPPED = 1e-16
 COARSE = 1024
+MAX_TRANSFORM = 2**23
 # e^x and its square stay finite below this; a larger loss counts as infinite, the safe side.
 MAX_LOSS = 300.0
 # A smaller epsilon would make a step too small to divide by.
@@ -231,16 +234,16 @@ class PrivacyLoss:
     def compose(self, other: PrivacyLoss) -> PrivacyLoss:
         """Both releases seen together: losses add, masses convolve."""
         a, b = _same_grid(self, other)
-        masses = np.convolve(a.p, b.p)
+        masses, slack = _convolve(a.p, b.p)
         # 1 - (1 - a)(1 - b) without cancellation
-        infinite = a.p_infinity + b.p_infinity - a.p_infinity * b.p_infinity
+        infinite = a.p_infinity + b.p_infinity - a.p_infinity * b.p_infinity + slack
         result = PrivacyLoss._closed(a.step, a.first + b.first, masses, infinite)
         return result._small()
 
     def repeated(self, times: int) -> PrivacyLoss:
         """`times` releases, by repeated squaring; many of a long one by a Fourier transform."""
         if times >= MANY and len(self.p) > 64:
-            return self._power(times)
+            return self._trimmed(times)._power(times)
         result: PrivacyLoss | None = None
         power, left = self, times
         while left:
@@ -251,6 +254,15 @@ class PrivacyLoss:
                 power = power.compose(power)
         assert result is not None
         return result
+
+    def _trimmed(self, times: int) -> PrivacyLoss:
+        """Without losses so rare that all of them together are nothing: counted as infinite."""
+        beyond = np.cumsum(self.p[::-1])[::-1]
+        kept = int(np.count_nonzero(beyond > WRAPPED / times))
+        if kept == len(self.p) or kept == 0:
+            return self
+        rest = float(beyond[kept])
+        return PrivacyLoss(self.step, self.first, self.p[:kept], self.p_infinity + rest)
 
     def _power(self, times: int) -> PrivacyLoss:
         """`times` releases at once: the transform of the masses to that power. O(K log K).
@@ -264,11 +276,14 @@ class PrivacyLoss:
         mean = float(self.p @ index) / float(self.p.sum())
         spread = float(np.sqrt(self.p @ (index - mean) ** 2 * times)) + 1.0
         # Pr[sum - times mean >= w] <= exp(times log E e^{s (X - mean)} - s w), and below likewise;
-        # cells taken together, at the end that makes the bound larger
-        begin = np.arange(0, len(self.p), -(-len(self.p) // COARSE))
+        # cells far from the mean taken together, at the end that makes the bound larger
+        narrow = 8.0 * spread / np.sqrt(times)
+        near = np.clip(np.linspace(-narrow, narrow, COARSE) + mean - self.first, 0, len(self.p) - 1)
+        wide = np.linspace(0, len(self.p) - 1, COARSE)
+        begin = np.unique(np.r_[0.0, np.floor(near), np.floor(wide)]).astype(np.int64)
         mass = np.add.reduceat(self.p, begin)
         edges = np.r_[begin[1:], len(self.p)] - 1 + self.first, begin + self.first
-        slopes = np.geomspace(0.5, 40.0, 16) / spread
+        slopes = np.geomspace(min(0.5 / len(self.p), 0.5 / spread), 40.0 / spread, 48)
         ends = []
         for sign, edge in zip((-1.0, 1.0), edges[::-1], strict=True):
             power = sign * slopes[:, None] * (edge - mean)
@@ -280,6 +295,8 @@ class PrivacyLoss:
             max(low, times * self.first),
             min(high, times * (self.first + len(self.p) - 1)),
         )
+        if high - low >= MAX_TRANSFORM:
+            return self.regrid(2 * self.step)._power(times)
         size = next_fast_len(high - low + 1, real=True)
         folded = np.zeros(size)
         np.add.at(folded, np.arange(self.first, self.first + len(self.p)) % size, self.p)
@@ -336,6 +353,19 @@ class PrivacyLoss:
         # nothing of Q is left where the second step reveals, nothing of a where the first does
         revealed = two.p_infinity + float(p[infinite].sum())
         return PrivacyLoss._closed(two.step, low, masses, revealed)._small()
+
+
+def _convolve(a: FloatArray, b: FloatArray) -> tuple[FloatArray, float]:
+    """The convolution, and what its rounding may have lost: nothing if it is done directly."""
+    if len(a) * len(b) <= MAX_PRODUCTS:
+        return np.convolve(a, b), 0.0
+    from scipy.fft import irfft, next_fast_len, rfft
+
+    size = next_fast_len(len(a) + len(b) - 1, real=True)
+    masses = irfft(rfft(a, size) * rfft(b, size), size)[: len(a) + len(b) - 1]
+    rounding = 64.0 * np.finfo(float).eps
+    slack = rounding * float(np.sqrt(size * np.sum(a**2) * np.sum(b**2)))
+    return np.maximum(masses, 0.0), slack
 
 
 def _split(

@@ -143,6 +143,7 @@ def test_never_below_a_plain_pessimistic_pld():
         ({"steps": 0}, "steps"),
         ({"steps": 1.5}, "steps"),
         ({"grid": 0}, "grid"),
+        ({"grid": 1e-10}, "grid must be at least"),
     ],
 )
 def test_bad_input(arguments, words):

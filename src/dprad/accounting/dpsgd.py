@@ -20,10 +20,12 @@ from dprad.guarantees import ADD_REMOVE, GaussianDP, Guarantee, of_directions
 from dprad.privacy_loss import PrivacyLoss
 
 # Grid points for a standard deviation of one step's loss: the grid adds up to (1/2/FINE)^2 of its
-# variance, so 0.01% of noise.
-FINE = 40
-# Points that one step's distribution may have.
-MAX_POINTS = 2**20
+# variance, so 0.01% of noise. And for the loss of not being drawn, which is about the rate.
+FINE, RATE = 40, 10
+# Points that one step's distribution may have by default, and at all.
+MAX_POINTS, LIMIT = 2**20, 2**23
+# Noise multipliers beyond these are no noise, or nothing but noise.
+LEAST, MOST = 0.01, 1e6
 
 
 def dpsgd(
@@ -49,22 +51,24 @@ def dpsgd(
     ('add-remove', 1.83)
 
     """
-    sigma = number(noise_multiplier, "noise_multiplier", low=0)
+    sigma = number(noise_multiplier, "noise_multiplier", low=0, high=MOST)
     rate = number(sample_rate, "sample_rate", low=0, high=1)
     count = whole(steps, "steps", low=1)
-    if sigma == 0:
-        raise DpradError("noise_multiplier must be positive, but is 0: that promises nothing.")
+    if sigma < LEAST:
+        raise DpradError(
+            f"noise_multiplier must be at least {LEAST:g}, but is {noise_multiplier!r}: that "
+            "promises nothing."
+        )
     if rate == 0:
         return GaussianDP(0.0, neighbours=ADD_REMOVE)
     if rate == 1:
         return GaussianDP(float(np.sqrt(count)) / sigma, neighbours=ADD_REMOVE)
+    top = max(1e-12, float(np.log(rate) + (10 * sigma + 1.5) / sigma**2))
     if grid is None:
-        with np.errstate(over="ignore"):
-            spread = np.sqrt(np.log1p(rate**2 * np.expm1(min(1 / sigma**2, 700.0))))
-        top = max(1e-12, np.log(rate) + (10 * sigma + 1.5) / sigma**2)
-        grid = max(float(spread) / FINE, float(top) / MAX_POINTS)
+        spread = float(np.sqrt(np.log1p(rate**2 * np.expm1(min(1 / sigma**2, 700.0)))))
+        grid = max(min(spread / FINE, rate / RATE), top / MAX_POINTS)
     step = number(grid, "grid", low=0)
-    if step == 0:
-        raise DpradError("grid must be positive, but is 0.")
+    if step * LIMIT < top:
+        raise DpradError(f"grid must be at least {top / LIMIT:.1e} here, but is {grid!r}.")
     present, absent = PrivacyLoss.of_sampled_gaussian(sigma, rate, step)
     return of_directions(present.repeated(count), absent.repeated(count), ADD_REMOVE)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from dprad.accounting.dpsgd import dpsgd
-from dprad.errors import DpradError
+from dprad.errors import DpradError, whole
 from dprad.guarantees import Guarantee
 
 
@@ -26,7 +26,7 @@ def from_opacus(engine: Any) -> Guarantee:
     accountant = getattr(engine, "accountant", engine)
     history = getattr(accountant, "history", accountant)
     try:
-        parts = [(float(sigma), float(rate), int(steps)) for sigma, rate, steps in history]
+        parts = [(float(sigma), float(rate), steps) for sigma, rate, steps in history]
     except (TypeError, ValueError):
         raise DpradError(
             "from_opacus takes a PrivacyEngine, an accountant or its history, but got a "
@@ -34,5 +34,9 @@ def from_opacus(engine: Any) -> Guarantee:
         ) from None
     if not parts:
         raise DpradError("the history is empty: no step has been taken yet.")
-    found = [dpsgd(noise_multiplier=s, sample_rate=r, steps=n) for s, r, n in parts]
+    # steps of a kind together, in whatever order they were taken
+    total: dict[tuple[float, float], int] = {}
+    for sigma, rate, steps in parts:
+        total[sigma, rate] = total.get((sigma, rate), 0) + whole(steps, "steps", low=1)
+    found = [dpsgd(noise_multiplier=s, sample_rate=r, steps=n) for (s, r), n in total.items()]
     return found[0].compose(*found[1:]) if len(found) > 1 else found[0]

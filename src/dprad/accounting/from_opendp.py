@@ -7,6 +7,7 @@ the range of the query, which must be told. Other metrics are refused.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -80,8 +81,12 @@ def _promise(privacy: Callable[[Any], Any], distance: float, measure: str) -> Gu
     try:
         spent = privacy(distance)
     except Exception:
-        # maps of floating-point metrics refuse whole numbers, and the other way round
-        spent = privacy(int(distance) if isinstance(distance, float) else float(distance))
+        # maps of whole numbers refuse fractions (a query that is rounded may move by one more), and
+        # those of fractions whole numbers
+        try:
+            spent = privacy(math.ceil(distance) if isinstance(distance, float) else float(distance))
+        except Exception as error:
+            raise DpradError(f"the privacy map refuses distance {distance!r}: {error}") from None
     if measure.startswith("Approximate") and "MaxDivergence" in measure:
         return ApproxDP(spent[0], spent[1], neighbours=REPLACE_ONE)
     if measure.startswith("MaxDivergence"):

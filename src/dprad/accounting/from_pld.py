@@ -30,6 +30,7 @@ def from_pld(pld: Any, *, neighbours: str) -> Guarantee:
     """
     one_of(neighbours, "neighbours", (REPLACE_ONE, ADD_REMOVE))
     try:
+        safe = pld._pmf_remove._pessimistic_estimate and pld._pmf_add._pessimistic_estimate
         present = _read(pld._pmf_remove)
         absent = None if pld._symmetric else _read(pld._pmf_add)
     except AttributeError:
@@ -37,6 +38,11 @@ def from_pld(pld: Any, *, neighbours: str) -> Guarantee:
             "from_pld takes a PrivacyLossDistribution of dp-accounting, but got a "
             f"{type(pld).__name__}."
         ) from None
+    if not safe:
+        raise DpradError(
+            "the distribution is an optimistic estimate: it promises too much. Make it with "
+            "pessimistic_estimate=True."
+        )
     return of_directions(present, absent, neighbours)
 
 
@@ -68,7 +74,7 @@ def from_event(event: Any, *, neighbours: str = ADD_REMOVE) -> Guarantee:
         accountant = PLDAccountant(relation)
         try:
             accountant.compose(leaf, 1 if alone else count)
-        except privacy_accountant.UnsupportedEventError as error:
+        except (privacy_accountant.UnsupportedEventError, ValueError) as error:
             raise DpradError(f"dp-accounting cannot account for this event: {error}") from None
         if accountant._contains_non_dp_event:
             raise DpradError(f"the event promises nothing: {leaf}.")

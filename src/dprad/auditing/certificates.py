@@ -103,16 +103,13 @@ def _cap(tally: Tally, alpha: float, sequential: bool) -> float:
 
     def evidence(epsilon: float) -> float:
         """Log of the e-value against this epsilon."""
-        base = cap_log_odds(chance, epsilon)
-
-        def log_likelihood(odds: FloatArray) -> FloatArray:
-            # s log cap + (n - s) log(1 - cap) from log-odds
-            yes, no = -np.logaddexp(0.0, -odds), -np.logaddexp(0.0, odds)
-            return np.asarray(hits * yes + (guesses - hits) * no)
-
-        null = float(log_likelihood(base).sum())
-        bets = np.array([float(log_likelihood(base + d).sum()) for d in BEYOND]) - null
-        return float(np.logaddexp.reduce(bets)) - math.log(len(BEYOND))
+        odds = cap_log_odds(chance, epsilon) + np.r_[0.0, BEYOND][:, None]
+        # s log cap + (n - s) log(1 - cap) from log-odds, at this epsilon and beyond
+        no = -np.logaddexp(0.0, odds)
+        log_likelihood = (hits * odds + guesses * no).sum(axis=1)
+        bets = log_likelihood[1:] - log_likelihood[0]
+        top = float(bets.max())
+        return top + math.log(float(np.exp(bets - top).mean()))
 
     return _largest(evidence, alpha)
 
@@ -127,7 +124,7 @@ def _largest(evidence: Callable[[float], float], alpha: float) -> float:
         low, high = high, 2 * high
         if low >= HIGHEST:
             return HIGHEST
-    for _ in range(60):
+    for _ in range(40):
         middle = (low + high) / 2
         low, high = (middle, high) if evidence(middle) >= needed else (low, middle)
     return min(low, HIGHEST)
@@ -155,7 +152,8 @@ def _versus(tally: Tally, m: int, delta: float, alpha: float, sequential: bool) 
             + wrong * np.log1p(-stakes * (loss + delta))
             + tally.passes * np.log1p(-stakes * delta)
         )
-        return float(np.logaddexp.reduce(wealth)) - math.log(len(stakes))
+        top = float(wealth.max())
+        return top + math.log(float(np.exp(wealth - top).mean()))
 
     return _largest(evidence, alpha)
 
@@ -217,12 +215,13 @@ def lower_mean(values: FloatArray, counts: FloatArray, alpha: float) -> float:
     def evidence(mu: float) -> float:
         stakes = STAKES / (1.0 + mu)
         wealth = counts @ np.log1p(stakes * (values[:, None] - mu))
-        return float(np.logaddexp.reduce(wealth)) - math.log(len(STAKES))
+        top = float(wealth.max())
+        return top + math.log(float(np.exp(wealth - top).mean()))
 
     low, high = -1.0 + 1e-12, float(values @ counts) / total
     if evidence(low) < needed:
         return -1.0
-    for _ in range(60):
+    for _ in range(40):
         middle = (low + high) / 2
         low, high = (middle, high) if evidence(middle) >= needed else (low, middle)
     return low

@@ -16,7 +16,7 @@ import numpy as np
 from dprad.arrays import FloatArray
 
 # Epsilons at which the curve is read first, and how wide an interval is worth a warning.
-GRID = np.r_[0.0, np.geomspace(1e-3, 0.1, 8)[:-1], np.linspace(0.1, 24.0, 120)]
+GRID = np.r_[0.0, np.geomspace(1e-3, 0.1, 8)[:-1], np.linspace(0.1, 24.0, 72)]
 WIDE = 1.0
 
 
@@ -36,7 +36,7 @@ def estimate(
     *,
     highest: float,
 ) -> ModelEstimate:
-    """Invert `curve`, epsilon -> exact RAD. About 130 evaluations and twenty for each end."""
+    """Invert `curve`, epsilon -> exact RAD. About 80 evaluations, and twenty for each end."""
     grid = GRID[highest >= GRID]
     values = np.array([curve(float(e)) for e in grid])
     low = _cross(curve, grid, values, interval[0], first=True)

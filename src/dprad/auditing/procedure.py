@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 
 from dprad.arrays import Column
-from dprad.assessment import assess
 from dprad.attacks.optimal import optimal_attack
 from dprad.auditing import learning
 from dprad.auditing.certificates import HIGHEST, certify, lower_mean
@@ -29,6 +28,7 @@ from dprad.auditing.running import Job, State, run_all, sample, sizes
 from dprad.auditing.tally import Tally
 from dprad.confidence import clopper_pearson
 from dprad.errors import DpradError, number, whole
+from dprad.exact import Sampling, solve
 from dprad.games import Game, play
 from dprad.guarantees import Guarantee, PureDP
 from dprad.mechanisms.base import Mechanism
@@ -364,10 +364,13 @@ def _result(
     found_model: ModelEstimate | None = None
     family = _family(model_at)
     if family is not None:
-        question: dict[str, Any] = {"prior": prior, "threat": threat, "query": query}
+        first = family(1.0)
+        read = reads(first, prior, threat, query)
+        pi = prior.probabilities
+        assert pi is not None
 
         def curve(at: float) -> float:
-            return assess(family(at), **question).rad
+            return solve(family(at), game, read, pi, Sampling()).rad
 
         top = float(getattr(model_at, "highest", 24.0))
         found_model = estimate(curve, rad, interval, highest=top)

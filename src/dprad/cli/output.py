@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 from typing import Any
@@ -19,5 +20,13 @@ def show(text: str) -> None:
 
 
 def show_json(plain: Any) -> None:
-    """Print plain data as JSON."""
-    show(json.dumps(plain, indent=2))
+    """Print plain data as JSON; what has no limit is null."""
+    show(json.dumps(_finite(plain), indent=2, allow_nan=False))
+
+
+def _finite(plain: Any) -> Any:
+    if isinstance(plain, dict):
+        return {k: _finite(v) for k, v in plain.items()}
+    if isinstance(plain, list | tuple):
+        return [_finite(v) for v in plain]
+    return None if isinstance(plain, float) and not math.isfinite(plain) else plain

@@ -54,6 +54,10 @@ class Additive:
             )
         return numbers
 
+    def _within(self, reach: float) -> float:
+        """An error cannot exceed the clamp, since records lie within it."""
+        return reach if self.clamp is None else min(reach, self.clamp[1] - self.clamp[0])
+
     def _clip(self, outputs: Any) -> FloatArray:
         return np.asarray(outputs if self.clamp is None else np.clip(outputs, *self.clamp))
 

@@ -17,6 +17,7 @@ from dprad.arrays import FloatArray
 from dprad.errors import DpradError, number
 from dprad.guarantees import REPLACE_ONE, GaussianDP, Profile, PureDP
 from dprad.mechanisms.additive import Additive
+from dprad.mechanisms.base import quotient
 
 # Beyond so many standard deviations a discrete Gaussian has no probability that a float can hold.
 REACH = 39.0
@@ -71,7 +72,11 @@ class Gaussian(_Normal):
         from scipy.special import ndtri
 
         level = number(confidence, "confidence", low=0, high=1)
-        return float(self.sigma * ndtri((1.0 + level) / 2.0))
+        return self._within(float(self.sigma * ndtri((1.0 + level) / 2.0)))
+
+    def variance(self) -> float:
+        """Variance of the noise (before any clamp)."""
+        return quotient(self.sigma, 1.0 / self.sigma)
 
     def sample(self, records: Any, rng: np.random.Generator) -> FloatArray:
         """One output a record. O(n)."""
@@ -152,7 +157,13 @@ class DiscreteGaussian(_Normal):
         tail = _tail(self.sigma)
         reach = len(tail) // 2 - 1
         outside = 2 * tail[reach + 1 :]  # Pr[|noise| > 0, 1, ...]
-        return float(np.argmax(outside <= (1.0 - level) * (1 + 1e-12)))
+        return self._within(float(np.argmax(outside <= (1.0 - level) * (1 + 1e-12))))
+
+    def variance(self) -> float:
+        """Variance of the noise (before any clamp)."""
+        p = self.probabilities()
+        k = np.arange(len(p)) - len(p) // 2
+        return float(p @ (k * k))
 
     def sample(self, records: Any, rng: np.random.Generator) -> FloatArray:
         """One output a record, by rejection from two-sided geometric numbers. O(n)."""

@@ -17,6 +17,7 @@ from dprad.arrays import FloatArray
 from dprad.errors import number
 from dprad.guarantees import REPLACE_ONE, PureDP
 from dprad.mechanisms.additive import Additive
+from dprad.mechanisms.base import quotient
 
 
 class _Exponential(Additive):
@@ -72,7 +73,12 @@ class Laplace(_Exponential):
         """The noise stays within this with the given probability."""
         level = number(confidence, "confidence", low=0, high=1)
         with np.errstate(divide="ignore"):
-            return float(-np.log1p(-level) / self.rate) if self.rate else float("inf")
+            reach = float(-np.log1p(-level) / self.rate) if self.rate else float("inf")
+        return self._within(reach)
+
+    def variance(self) -> float:
+        """Variance of the noise, 2 b^2 (before any clamp)."""
+        return quotient(2.0 / self.rate, self.rate) if self.rate else float("inf")
 
     def sample(self, records: Any, rng: np.random.Generator) -> FloatArray:
         """One output a record. O(n)."""
@@ -126,11 +132,15 @@ class Geometric(_Exponential):
         """The noise stays within this whole number with at least the given probability."""
         level = number(confidence, "confidence", low=0, high=1)
         if self.rate == 0:
-            return float("inf")
+            return self._within(float("inf"))
         # Pr[|k| > x] = 2 ratio^(x+1)/(1 + ratio)
         with np.errstate(divide="ignore"):
             tail = (np.log1p(-level) + np.log1p(self.ratio) - np.log(2.0)) / -self.rate
-        return float(max(0.0, np.ceil(tail - 1.0 - 1e-12)))
+        return self._within(float(max(0.0, np.ceil(tail - 1.0 - 1e-12))))
+
+    def variance(self) -> float:
+        """Variance of the noise, 2 r/(1-r)^2 (before any clamp)."""
+        return quotient(2.0 * self.ratio, float(np.expm1(-self.rate)) ** 2)
 
     def sample(self, records: Any, rng: np.random.Generator) -> FloatArray:
         """One output a record: the difference of two geometric numbers. O(n)."""

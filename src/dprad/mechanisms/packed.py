@@ -18,6 +18,8 @@ Words = npt.NDArray[np.uint64]
 WORD = 64
 # Rough cost of a geometric draw, in random words; decides how many binary digits of q are used.
 DRAW_COST = 10.0
+# Words that are worked on at once: they fit into the cache.
+BLOCK_WORDS = 2**15
 
 
 def width(size: int) -> int:
@@ -64,16 +66,26 @@ def count(sets: Words) -> IntArray:
 
 def pick(sets: Words, rng: np.random.Generator) -> IntArray:
     """A member of each set, all equally likely; -1 if it has none."""
-    upto = np.cumsum(np.bitwise_count(sets), axis=1, dtype=np.int64)
-    rank = (rng.random(len(sets)) * upto[:, -1]).astype(np.int64)  # so many members go before
-    word = np.sum(upto <= rank[:, None], axis=1)
-    found = word < sets.shape[1]
+    found = np.empty(len(sets), dtype=np.intp)
+    step = max(1, BLOCK_WORDS // max(sets.shape[1], 8))
+    for a in range(0, len(sets), step):
+        found[a : a + step] = _pick(sets[a : a + step], rng)
+    return found
+
+
+def _pick(sets: Words, rng: np.random.Generator) -> IntArray:
+    small: Any = np.uint16 if sets.shape[1] * WORD < 2**16 else np.int64
+    upto = np.cumsum(np.bitwise_count(sets), axis=1, dtype=small)
+    total = upto[:, -1].astype(np.int64)
+    rank = (rng.random(len(sets)) * total).astype(np.int64)  # so many members go before
+    word = np.count_nonzero(upto <= rank.astype(small)[:, None], axis=1)
     at = np.minimum(word, sets.shape[1] - 1)
     rows = np.arange(len(sets))
     rank -= np.where(at > 0, upto[rows, at - 1], 0)
-    bits = (sets[rows, at][:, None] >> np.arange(WORD, dtype=np.uint64)) & np.uint64(1)
-    bit = np.sum(np.cumsum(bits, axis=1) <= rank[:, None], axis=1)
-    return np.where(found, at * WORD + bit, -1)
+    octets = np.ascontiguousarray(sets[rows, at]).view(np.uint8).reshape(-1, 8)
+    bits = np.cumsum(np.unpackbits(octets, axis=1, bitorder="little"), axis=1, dtype=np.uint8)
+    bit = np.count_nonzero(bits <= rank.astype(np.uint8)[:, None], axis=1)
+    return np.where(total > 0, at * WORD + bit, -1)
 
 
 def bernoulli(q: float, runs: int, size: int, rng: np.random.Generator) -> Words:
@@ -85,19 +97,26 @@ def bernoulli(q: float, runs: int, size: int, rng: np.random.Generator) -> Words
     """
     words = np.zeros((runs, width(size)), dtype=np.uint64)
     digits, j, left = _digits(q)
-    for k in range(digits):
-        if not words.any() and not j >> k & 1 and j & ((1 << k) - 1) == 0:
-            continue  # AND with zero is zero
-        noise = rng.integers(0, 2**64, size=words.shape, dtype=np.uint64)
-        if j >> k & 1:
-            words |= noise
-        else:
-            words &= noise
-    _sprinkle(words.reshape(-1), left, rng)
+    flat = words.reshape(-1)
+    for a in range(0, len(flat), BLOCK_WORDS):
+        # a block that stays in the cache
+        block = flat[a : a + BLOCK_WORDS]
+        for k in range(digits):
+            if j & ((2 << k) - 1) == 0:
+                continue  # AND with zero is zero
+            noise = rng.integers(0, 2**64, size=len(block), dtype=np.uint64)
+            operation = np.bitwise_or if j >> k & 1 else np.bitwise_and
+            operation(block, noise, out=block)
+    _sprinkle(flat, left, rng)
+    trim(words, size)
+    return words
+
+
+def trim(sets: Words, size: int) -> None:
+    """Clear the bits beyond `size`, in place."""
     tail = size % WORD
     if tail:
-        words[:, -1] &= np.uint64((1 << tail) - 1)
-    return words
+        sets[..., -1] &= np.uint64((1 << tail) - 1)
 
 
 def _digits(q: float) -> tuple[int, int, float]:

@@ -16,6 +16,7 @@ from dprad.arrays import FloatArray
 from dprad.errors import DpradError, number
 from dprad.guarantees import REPLACE_ONE, PureDP
 from dprad.mechanisms.additive import Additive
+from dprad.mechanisms.base import quotient
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +82,7 @@ class Staircase(Additive):
         """The noise stays within this with the given probability."""
         level = number(confidence, "confidence", low=0, high=1)
         if self.epsilon == 0 or level == 1.0:
-            return float("inf")
+            return self._within(float("inf"))
         assert self.gamma is not None
         gamma, low = self.gamma, self._low_share
         # Pr[|noise| > x] = e^{-k eps} (1 - inside decay) = 1 - level
@@ -93,7 +94,17 @@ class Staircase(Additive):
             part = gamma * inside / (1.0 - low)
         else:
             part = gamma + (1.0 - gamma) * (inside - (1.0 - low)) / low
-        return (step + part) * self.sensitivity
+        return self._within((step + part) * self.sensitivity)
+
+    def variance(self) -> float:
+        """Variance of the noise (before any clamp): a geometric step and a place in it."""
+        assert self.gamma is not None
+        gamma, low, r = self.gamma, self._low_share, float(np.exp(-self.epsilon))
+        rise = float(-np.expm1(-self.epsilon))
+        place = (gamma + low) / 2
+        square = ((1.0 - low) * gamma**2 + low * (1.0 + gamma + gamma**2)) / 3
+        steps = quotient(r * (1.0 + r), rise**2) + 2.0 * quotient(r, rise) * place
+        return self.sensitivity**2 * (steps + square)
 
     def sample(self, records: Any, rng: np.random.Generator) -> FloatArray:
         """One output a record: a step, its high or low part, a place in it, a sign. O(n)."""

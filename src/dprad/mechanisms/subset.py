@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from dprad.arrays import BoolArray, FloatArray
+from dprad.arrays import FloatArray
 from dprad.guarantees import REPLACE_ONE, PureDP
 from dprad.mechanisms import packed
 from dprad.mechanisms.base import categories, check_parameters, quotient
 from dprad.mechanisms.packed import Words
 from dprad.mechanisms.support import Supports
 
-# Entries of the boolean table in which a block of subsets is drawn.
-BLOCK_ENTRIES = 2**24
+# Below this share of members (or of others) trying random values takes too long.
+RARE = 0.15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,36 +82,42 @@ class SubsetSelection:
         )
 
     def sample(self, records: Any, rng: np.random.Generator) -> Words:
-        """One packed set a record, by Floyd's algorithm on many at once. O(n w)."""
-        codes = categories(records, self.size, "SubsetSelection").reshape(-1)
-        step = max(1, BLOCK_ENTRIES // self.size)
-        blocks = [self._block(codes[a : a + step], rng) for a in range(0, len(codes), step)]
-        if not blocks:
-            return np.zeros((0, packed.width(self.size)), dtype=np.uint64)
-        return np.concatenate([packed.pack(b) for b in blocks])
+        """One packed set a record. O(n m/64), and as often as sizes must be mended.
 
-    def _block(self, codes: Any, rng: np.random.Generator) -> BoolArray:
-        m, rows = self.size, np.arange(len(codes))
+        Independent bits give every set of their size with equal chance; so does dropping or adding
+        random members until the size is right. The truth is put in or left out at the end.
+        """
+        codes = categories(records, self.size, "SubsetSelection").reshape(-1)
+        m, w = self.size, self.subset
         truth = rng.random(len(codes)) < self.p
-        wanted = self.subset - truth.astype(np.intp)
-        chosen = np.zeros((len(codes), m), dtype=bool)
-        # w others out of m - 1, or w - 1: one more step of the same algorithm
-        for k in range(self.subset):
-            live = k < wanted
-            last = m - 1 - wanted + k  # draws from 0 .. last
-            drawn = rng.integers(0, np.maximum(last, 0) + 1)
-            taken = chosen[rows, np.minimum(drawn, m - 1)]
-            pick = np.where(taken, last, drawn)
-            chosen[rows[live], pick[live]] = True
-        # others are numbered without the true value: shift those from it upwards by one
-        codes = np.asarray(codes)
-        shifted = np.zeros_like(chosen)
-        position = np.arange(m)
-        below = position < codes[:, None]
-        shifted[:, :] = chosen & below
-        shifted[:, 1:] |= (chosen & ~below)[:, :-1]
-        shifted[rows, codes] = truth
-        return shifted
+        wanted = w - truth.astype(np.intp)  # among the m - 1 others
+        share = min(1.0, max(0.0, (w - self.p) / (m - 1))) if m > 1 else 0.0
+        # a little off, to the side from which sizes are mended with fewer tries
+        off = np.sqrt(share * (1.0 - share) / m) * (-1.5 if share < 0.5 else 1.5)
+        share = min(1.0, max(0.0, share + float(off)))
+        sets = packed.bernoulli(share, len(codes), m, rng)
+        packed.put(sets, codes, np.zeros(len(codes), dtype=bool))
+        surplus = packed.count(sets) - wanted
+        todo = np.flatnonzero(surplus)
+        while len(todo):
+            drop = surplus[todo] > 0
+            # a random value will do if it can be dropped or added; where few can, pick among them
+            chosen = rng.integers(0, m, size=len(todo))
+            rare = drop if share < RARE else ~drop if share > 1.0 - RARE else np.zeros_like(drop)
+            if rare.any():
+                rows = sets[todo[rare]]
+                pool = np.where(drop[rare][:, None], rows, ~rows)
+                packed.trim(pool, m)
+                packed.put(pool, codes[todo[rare]], np.zeros(len(pool), dtype=bool))
+                chosen[rare] = packed.pick(pool, rng)
+            word, bit = chosen // packed.WORD, np.uint64(1) << (chosen % packed.WORD).astype("u8")
+            member = (sets[todo, word] & bit) != 0
+            fits = (member == drop) & (chosen != codes[todo])
+            sets[todo[fits], word[fits]] ^= bit[fits]
+            surplus[todo[fits]] -= np.where(drop[fits], 1, -1)
+            todo = todo[surplus[todo] != 0]
+        packed.put(sets, codes, truth)
+        return sets
 
     def log_likelihood(self, outputs: Words, records: Any) -> FloatArray:
         """Log-probability of outputs given records; broadcasts over the leading axes."""
