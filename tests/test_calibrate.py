@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -224,7 +225,7 @@ def test_rero_costs_accuracy():
             lambda: calibrate(
                 lambda epsilon: mechanisms.Channel(np.eye(3)), max_risk=0.1, prior=Prior.uniform(3)
             ),
-            "no epsilon meets max_risk = 0.1: .* is still 0.666667",
+            "no epsilon in the range that is searched meets max_risk = 0.1: .* still 0.666667",
         ),
         (lambda: calibrate(3, max_risk=0.1), "takes a mechanism class"),
         (lambda: calibrate(mechanisms.GRR, max_risk=2, prior=TEN), "max_risk"),
@@ -238,6 +239,28 @@ def test_rero_costs_accuracy():
             "does not apply here",
         ),
         (lambda: calibrate(lambda x: x, max_risk=0.1), "between"),
+        (lambda: calibrate(mechanisms.GRR, max_risk=0.1), "missing .* 'size'"),
+        (lambda: calibrate(mechanisms.GRR, max_risk=0.1, prior=TEN, foo=3), "cannot be made"),
+        (lambda: calibrate(accounting.dpsgd, max_risk=0.1, sample_rate=0.1, steps="a"), "steps"),
+        (lambda: calibrate(accounting.dpsgd, max_risk=0.1, sample_rate=0.1, steps=0), "steps"),
+        (
+            lambda: calibrate(mechanisms.Gaussian, max_risk=0.1, prior=TEN, sensitivity="a"),
+            "sensitivity",
+        ),
+        (
+            lambda: calibrate(lambda epsilon: 5, max_risk=0.1, prior=TEN, measure="tv"),
+            "says what it promises",
+        ),
+        (
+            lambda: calibrate(
+                mechanisms.SHE, max_risk=0.3, prior=Prior.uniform(5), measure="rero", trials=300
+            ),
+            "can only be estimated",
+        ),
+        (
+            lambda: calibrate(PureDP, max_risk=0.1, query="a", neighbours="replace-one"),
+            "a guarantee takes none",
+        ),
         (lambda: calibrate(lambda a, b: a, max_risk=0.1), "which parameter is free"),
         (lambda: calibrate(mechanisms.GRR, max_risk=0.1, parameter="sigma"), "must be one of"),
         (
@@ -253,6 +276,34 @@ def test_rero_costs_accuracy():
 def test_limits_and_bad_input(call, words):
     with pytest.raises(DpradError, match=words):
         call()
+
+
+def test_pieces_are_found_whoever_makes_the_mechanism():
+    prior = Prior.from_counts({0: 0.5, 1: 0.5, 2: 0, 3: 0, 4: 0, 5: 0})
+    for kind in (mechanisms.SubsetSelection, mechanisms.HadamardResponse):
+        plain = calibrate(kind, size=6, max_risk=0.15, prior=prior).value
+        partly = calibrate(functools.partial(kind, size=6), max_risk=0.15, prior=prior).value
+        hidden = calibrate(
+            lambda epsilon, kind=kind: kind(epsilon=epsilon, size=6), max_risk=0.15, prior=prior,
+            parameter="epsilon",
+        ).value  # fmt: skip
+        assert partly == pytest.approx(plain, rel=1e-6) and hidden == pytest.approx(plain, rel=1e-6)
+
+
+def test_tiny_targets():
+    for family, fixed in ((PureDP, {"neighbours": "replace-one"}), (mechanisms.GRR, {})):
+        plan = calibrate(family, max_risk=1e-11, prior=Prior.uniform(3), **fixed)
+        assert 0 < plan.value < 1e-9 and plan.risk.interval[1] <= 1e-11
+
+
+def test_words_of_whole_numbers_and_estimates():
+    plan = calibrate(
+        mechanisms.Repeated, parameter="times", mechanism=mechanisms.GRR(epsilon=0.3, size=4),
+        max_risk=0.2, prior=Prior.uniform(4),
+    )  # fmt: skip
+    assert "one step on, does not" in str(plan)
+    rough = calibrate(mechanisms.SHE, max_risk=0.1, prior=Prior.uniform(5), trials=2000)
+    assert rough.risk.interval[1] <= 0.1 and rough.tolerance >= 1e-3
 
 
 def test_one_record_has_no_risk():

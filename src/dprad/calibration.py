@@ -51,14 +51,14 @@ class _Range:
 
 # Parameters by name; noise scales are in units of the sensitivity.
 _RANGES = {
-    "epsilon": _Range(1e-9, 700.0, rising=True),
-    "mu": _Range(1e-9, 1e3, rising=True),
-    "tv": _Range(1e-12, 1.0, rising=True),
+    "epsilon": _Range(1e-13, 700.0, rising=True),
+    "mu": _Range(1e-13, 1e3, rising=True),
+    "tv": _Range(1e-15, 1.0, rising=True),
     "sample_rate": _Range(1e-9, 1.0, rising=True),
     "times": _Range(1.0, 1e6, rising=True, whole=True),
     "steps": _Range(1.0, 1e7, rising=True, whole=True),
-    "sigma": _Range(1e-4, 1e9, rising=False),
-    "noise_multiplier": _Range(0.05, 1e7, rising=False),
+    "sigma": _Range(1e-4, 1e13, rising=False),
+    "noise_multiplier": _Range(0.05, 1e6, rising=False),
     "scale": _Range(1e-6, 1e9, rising=False),
 }
 
@@ -142,12 +142,18 @@ def calibrate(
 
     def make(value: float) -> Any:
         argument = int(value) if where.whole else value
-        return family(**{name: argument}, **fixed) if name else family(argument)
+        try:
+            return family(**{name: argument}, **fixed) if name else family(argument)
+        except TypeError as error:
+            what = getattr(family, "__name__", "the function")
+            raise DpradError(f"{what} cannot be made: {error}.") from None
 
     def evaluate(value: float) -> float:
         subject = make(value)
         if measure == "tv":
-            promise = subject if isinstance(subject, Guarantee) else subject.guarantee
+            promise = getattr(subject, "guarantee", subject)
+            if not isinstance(promise, Guarantee):
+                raise DpradError("measure 'tv' needs something that says what it promises.")
             found[value] = subject, None
             return float(promise.tv)
         risk = _assessed(subject, query, question)
@@ -159,17 +165,21 @@ def calibrate(
     if between is not None:
         search.rising = _direction(search)
     try:
-        search.risk(float(round(start)) if where.whole else start)
+        first = float(round(start)) if where.whole else start
+        search.risk(first)
         if any(r is not None and r.kind == "estimate" for _, r in found.values()):
             search.tolerance = ROUGH
-        value = search.weakest(start, _edges(family, name, fixed, where))
+        value = search.weakest(start, _edges(found[first][0], first, where))
     except UnattainableError as limit:
-        raise DpradError(_unattainable(limit, family, name, target, measure)) from None
+        rough = any(r is not None and r.kind == "estimate" for _, r in found.values())
+        raise DpradError(_unattainable(limit, family, name, target, measure, rough)) from None
     subject, risk = found[value]
     if risk is None:
         risk = _assessed(subject, query, question)
     if measure == "rad" and risk.kind == "estimate":
+        searched = value
         value, subject, risk = _fresh(make, value, search, query, question)
+        search.tolerance += abs(value / searched - 1.0)
     return Calibration(
         mechanism=subject,
         family=_name(family, subject),
@@ -186,8 +196,6 @@ def calibrate(
 
 
 def _assessed(subject: Any, query: Query | None, question: dict[str, Any]) -> Risk:
-    if isinstance(subject, Guarantee):
-        return assess(subject, **question)
     return assess(subject, query=query, **question)
 
 
@@ -197,11 +205,15 @@ def _name(family: Any, subject: Any) -> str:
 
 
 def _measured(risk: Risk, measure: str) -> float:
+    if measure == "rero" and risk.kind == "estimate":
+        raise DpradError(
+            "measure 'rero' needs a risk that can be computed, but here it can only be estimated."
+        )
     if measure in ("rad", "rero"):
         return risk.interval[1] if measure == "rad" else risk.rero
     row = next((b for b in risk.bounds if b.name == measure), None)
     if row is None or row.value is None:
-        why = "it takes a guarantee" if row is None else f"it needs {row.reason}"
+        why = "it takes a guarantee" if row is None else row.reason
         raise DpradError(f"measure {measure!r} does not apply here: {why}.")
     return row.value
 
@@ -303,9 +315,12 @@ def _where(
     if usual is None:
         what = f"the parameter {name!r}" if name else "the argument of the function"
         raise DpradError(f"say where to look for {what}: between=(low, high).")
-    unit = float(fixed.get("sensitivity", 1.0)) if name in ("sigma", "scale") else 1.0
+    unit = 1.0
+    if name in ("sigma", "scale"):
+        unit = number(fixed.get("sensitivity", 1.0), "sensitivity", low=0)
     high = float(getattr(family, "highest", usual.high)) if name == "epsilon" else usual.high
-    return _Range(usual.low * unit, high * unit, usual.rising, usual.whole)
+    most = float(getattr(family, "largest", math.inf))
+    return _Range(usual.low * unit, min(high * unit, most), usual.rising, usual.whole)
 
 
 def _direction(search: Search) -> bool:
@@ -330,7 +345,7 @@ def _start(family: Any, target: float, game: Game, fixed: dict[str, Any], where:
         m = len(game.probabilities) if game.probabilities is not None else 2
         gap = float(fixed.get("sensitivity", 1.0)) / max(m - 1, 1)
         guess = gap / (2.0 * float(ndtri((1.0 + share) / 2)))
-    elif name == "dpsgd" and {"sample_rate", "steps"} <= fixed.keys():
+    elif name == "dpsgd" and _sensible(fixed):
         # the central limit: mu = rate sqrt(steps (e^{1/sigma^2} - 1)), and TV = 2 Phi(mu/2) - 1
         from scipy.special import ndtri
 
@@ -344,12 +359,20 @@ def _start(family: Any, target: float, game: Game, fixed: dict[str, Any], where:
     return min(max(guess, where.low), where.high)
 
 
-def _edges(family: Any, name: str, fixed: dict[str, Any], where: _Range) -> list[float]:
-    """Values of epsilon at which a whole parameter inside the mechanism changes."""
-    kind = getattr(family, "__name__", "")
-    if name != "epsilon":
+def _sensible(fixed: dict[str, Any]) -> bool:
+    """Whether a training is described by numbers that a formula can take."""
+    given = [fixed.get("sample_rate"), fixed.get("steps")]
+    return all(isinstance(v, int | float) and v > 0 for v in given)
+
+
+def _edges(subject: Any, value: float, where: _Range) -> list[float]:
+    """Values of epsilon at which a whole parameter inside the mechanism changes.
+
+    Read off a mechanism that was made: whatever made it, if the free value is its epsilon.
+    """
+    kind, size = type(subject).__name__, getattr(subject, "size", 1)
+    if getattr(subject, "epsilon", None) != value:
         return []
-    size = fixed.get("size", 1)
     if kind == "SubsetSelection":
         odds = size / (np.arange(1, size // 2 + 2) + 0.5) - 1.0
         return [float(e) for e in np.log(odds[odds > 1.0])]
@@ -362,7 +385,7 @@ def _edges(family: Any, name: str, fixed: dict[str, Any], where: _Range) -> list
 
 
 def _unattainable(
-    limit: UnattainableError, family: Any, name: str, target: float, measure: str
+    limit: UnattainableError, family: Any, name: str, target: float, measure: str, rough: bool
 ) -> str:
     what = getattr(family, "__name__", "the mechanism")
     risk = explain.MEASURES.get(measure, f"bound {measure}")
@@ -374,7 +397,9 @@ def _unattainable(
         )
     if target == 0:
         return f"no noise reaches max_risk = 0: {what} always tells something. Accept a small risk."
+    hint = " It is estimated, and this is the upper end: give more trials." if rough else ""
     return (
-        f"no {name or 'value'} meets max_risk = {target:g}: the {risk} of {what} is still "
-        f"{limit.extreme:.6g} at {name or 'value'} = {limit.value:g}."
+        f"no {name or 'value'} in the range that is searched meets max_risk = {target:g}: the "
+        f"{risk} of {what} is still {limit.extreme:.6g} at {name or 'value'} = {limit.value:g}."
+        f"{hint}"
     )

@@ -41,10 +41,12 @@ def risk(result: Risk) -> str:
 def calibration(plan: Calibration) -> str:
     """What to set, and what it buys."""
     what = MEASURES.get(plan.measure, f"bound {plan.measure}")
-    near = f"{plan.tolerance:.0e}".replace("e-0", "e-")
+    near = f"by {plan.tolerance:.0e} of it,".replace("e-0", "e-")
+    if isinstance(plan.value, int):
+        near = "one step on,"
     lines = [
         f"{plan.family} with {plan.parameter} = {safely(plan.value, plan.rising)} keeps the {what} "
-        f"at or below {plan.max_risk:g}. Less noise, by {near} of it, does not."
+        f"at or below {plan.max_risk:g}. Less noise, {near} does not."
     ]
     if plan.error is not None and math.isfinite(plan.error):
         lines.append(f"The noise stays within {plan.error:.4g} in 95 of 100 cases.")

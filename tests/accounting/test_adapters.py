@@ -35,6 +35,14 @@ def test_a_pld_keeps_its_profile():
         assert two.delta(epsilon) == pytest.approx(expected, abs=1e-9)
 
 
+def test_an_optimistic_distribution_is_refused():
+    pld = privacy_loss_distribution.from_gaussian_mechanism(
+        1.0, pessimistic_estimate=False, use_connect_dots=False
+    )
+    with pytest.raises(DpradError, match="optimistic"):
+        from_pld(pld, neighbours="replace-one")
+
+
 def test_the_curve_of_randomised_response():
     promise = PureDP(math.log(3), neighbours="replace-one")
     from_theirs = from_event(dp_event.RandomizedResponseDpEvent(0.5, 2), neighbours="replace-one")
@@ -140,6 +148,10 @@ def test_bad_histories():
         from_opacus([])
     with pytest.raises(DpradError, match="PrivacyEngine"):
         from_opacus(3)
+    with pytest.raises(DpradError, match="steps"):
+        from_opacus([(1.0, 0.5, 2.9)])
+    pieces = from_opacus([(1.0, 0.001, 10)] * 20)
+    assert pieces.tv == dpsgd(noise_multiplier=1.0, sample_rate=0.001, steps=200).tv
     mixed = from_opacus([(1.0, 1.0, 4), (2.0, 1.0, 4)])
     assert mixed.mu == pytest.approx(math.hypot(2.0, 1.0))
 
@@ -174,6 +186,11 @@ def test_distances_of_metrics():
         from_opendp(dp.m.make_laplace(*vectors, scale=5.0))
     with pytest.raises(DpradError, match="takes a Measurement"):
         from_opendp(3)
+
+
+def test_a_span_between_whole_numbers_is_rounded_up():
+    whole = dp.m.make_laplace(dp.atom_domain(T=int), dp.absolute_distance(T=int), scale=1.0)
+    assert from_opendp(whole, span=2.5).guarantee.epsilon == pytest.approx(3.0)
 
 
 def test_concentrated_and_approximate_measures():

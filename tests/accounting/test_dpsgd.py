@@ -79,6 +79,38 @@ def test_one_transform_equals_many_convolutions():
         assert b - 1e-11 <= a <= b + 1e-10
 
 
+@pytest.mark.parametrize(
+    ("sigma", "rate", "steps", "tv"),
+    [
+        # total variations on a fine grid, by dp-accounting or many convolutions
+        (1.0, 1e-4, 2, 5.955e-5),
+        (1.0, 1e-4, 8, 1.343e-4),
+        (1.0, 3e-4, 15, 5.69e-4),
+        (1.0, 1e-4, 15, 1.90e-4),
+    ],
+)
+def test_rare_sampling(sigma, rate, steps, tv):
+    found = dpsgd(noise_multiplier=sigma, sample_rate=rate, steps=steps).tv
+    assert found == pytest.approx(tv, rel=4e-3)
+
+
+def test_more_steps_are_never_safer():
+    values = [
+        dpsgd(noise_multiplier=1.0, sample_rate=1e-3, steps=n).tv for n in (1, 2, 15, 16, 17, 100)
+    ]
+    assert values == sorted(values)
+
+
+@pytest.mark.parametrize(
+    ("sigma", "rate", "steps"),
+    [(1.0, 1e-4, 1000), (0.5, 1e-4, 1000), (0.3, 1e-6, 10**6), (1.0, 1e-5, 10**6)],
+)
+def test_transforms_stay_small(sigma, rate, steps):
+    """These once asked for hundreds of gigabytes."""
+    promise = dpsgd(noise_multiplier=sigma, sample_rate=rate, steps=steps)
+    assert 0 < promise.tv < 0.1 and len(promise.directions[0].p) <= 2**16 + 1
+
+
 def test_full_batch_is_gaussian():
     promise = dpsgd(noise_multiplier=20.0, sample_rate=1.0, steps=100)
     assert isinstance(promise, GaussianDP) and promise.mu == 0.5

@@ -140,7 +140,7 @@ def test_domain_and_tolerance(capsys, tmp_path):
         (["--epsilon", 1, "--neighbours", "replace-one", "--sigma", 3], "no meaning"),
         (["--mechanism", "gaussian", "--epsilon", 1, "--uniform", 3], "needs --sigma"),
         (["--nonsense"], "--nonsense"),
-        (["--epsilon", 1, "--neighbours", "replace-one", "--knows", ""], "--knows must name"),
+        (["--epsilon", 1, "--neighbours", "replace-one", "--knows", ""], "--knows must be a list"),
         (["--epsilon", 1, "--neighbours", "replace-one", "--uniform", 2.5], "whole number"),
         (["--mu", 1, "--delta", 0.1, "--neighbours", "replace-one"], "no meaning with --mu"),
         (["--mechanism", "grr", "--epsilon", 1, "--mu", 1, "--uniform", 2], "no meaning"),

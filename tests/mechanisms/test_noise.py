@@ -91,3 +91,19 @@ def test_no_epsilon_no_information(rng):
     for kind in (Laplace, Geometric):
         drawn = kind(epsilon=0.0, clamp=(0, 1)).sample(np.zeros(1000), rng)
         assert set(drawn) == {0.0, 1.0}
+
+
+def test_variance_of_noise(rng):
+    from dprad.mechanisms import DiscreteGaussian, Staircase
+
+    for mechanism in (
+        Laplace(epsilon=1.3, sensitivity=4),
+        Geometric(epsilon=1.3, sensitivity=4),
+        Gaussian(sigma=2.5, sensitivity=4),
+        DiscreteGaussian(sigma=2.5, sensitivity=4),
+        Staircase(epsilon=1.3, sensitivity=4),
+        Staircase(epsilon=0.4, sensitivity=2, gamma=0.7),
+    ):
+        drawn = mechanism.sample(np.zeros(400_000), rng)
+        assert drawn.var() == pytest.approx(mechanism.variance(), rel=0.05)
+    assert Laplace(epsilon=0.1, clamp=(0, 1)).error() == 1.0

@@ -84,7 +84,9 @@ def calibrate(
         family = getattr(dprad, _PROMISES[promise])
         question["neighbours"] = neighbours or ""
         if promise == "approx":
-            question |= {"delta": delta or 0.0, "parameter": "epsilon"}
+            if delta is None:
+                raise DpradError("--promise approx needs --delta.")
+            question |= {"delta": delta, "parameter": "epsilon"}
         else:
             without(f"--promise {promise}", {"--delta": delta})
     elif mechanism == "dpsgd":

@@ -63,6 +63,17 @@ def compare(
         if not values[free]:
             raise DpradError(f"--mechanisms {name} needs values of --{free}.")
         found += [family(**known, **{free: v}) for v in values[free]]
+    names = options.listed(mechanisms, "--mechanisms") or []
+    taken = {o for n in names for o in options.MECHANISMS[n][1]}
+    unused = {
+        "--epsilon": epsilon,
+        "--sigma": sigma,
+        "--sensitivity": sensitivity,
+        "--clamp": clamp,
+    }
+    options.without(
+        "--mechanisms " + mechanisms, {o: v for o, v in unused.items() if o not in taken}
+    )
     table = dprad.compare(found, prior=prior, threat=threat)
     if json:
         show_json(table.to_dict())

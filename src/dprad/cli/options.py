@@ -191,7 +191,7 @@ def listed(names: str | None, option: str) -> list[str] | None:
         return None
     found = [n.strip() for n in names.split(",") if n.strip()]
     if not found:
-        raise DpradError(f"{option} must name columns, separated by commas, but is {names!r}.")
+        raise DpradError(f"{option} must be a list, separated by commas, but is {names!r}.")
     return found
 
 

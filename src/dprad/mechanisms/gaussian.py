@@ -117,6 +117,7 @@ class DiscreteGaussian(_Normal):
     clamp: tuple[float, float] | None = None
 
     whole: ClassVar[bool] = True
+    largest: ClassVar[float] = MAX_SIGMA
 
     def __post_init__(self) -> None:
         _Normal.__post_init__(self)
