@@ -25,6 +25,8 @@ from dprad.mechanisms.black_box import BlackBox
 
 # Sizes of chunks: they double every so many, from the first to the largest.
 FIRST, LARGEST, DOUBLE = 64, 16_384, 8
+# Chunks that every worker gets at a time.
+BATCH = 4
 
 Play = Callable[[Any, IntArray, np.random.Generator], IntArray]
 
@@ -172,14 +174,20 @@ def run_all(
     starts = np.cumsum([0, *plan]).tolist()
     todo = [i for i in range(len(plan)) if i not in done]
     if workers == 1:
-        fresh: Iterator[Any] = (work(i, plan[i], starts[i] + 1) for i in todo)
-    else:
-        from joblib import Parallel, delayed
+        for i in range(len(plan)):
+            yield i, (done[i] if i in done else work(i, plan[i], starts[i] + 1))
+        return
+    from joblib import Parallel, delayed
 
-        tasks = (delayed(work)(i, plan[i], starts[i] + 1) for i in todo)
-        fresh = iter(Parallel(n_jobs=workers, return_as="generator")(tasks))
-    for i in range(len(plan)):
-        yield i, (done[i] if i in done else next(fresh))
+    # a few chunks at a time, so that nothing is left running when an audit stops
+    with Parallel(n_jobs=workers) as parallel:
+        found = dict(done)
+        for i in range(len(plan)):
+            if i not in found:
+                batch = [k for k in todo if k >= i][: BATCH * workers]
+                tasks = (delayed(work)(k, plan[k], starts[k] + 1) for k in batch)
+                found.update(zip(batch, parallel(tasks), strict=True))
+            yield i, found.pop(i)
 
 
 @dataclass(slots=True)
