@@ -345,6 +345,23 @@ def test_objects_that_randomise():
     assert result.verdict == "violated"
 
 
+def test_objects_of_diffprivlib_and_opendp():
+    import opendp.prelude as dp
+    from diffprivlib.mechanisms import Laplace
+
+    from dprad.accounting import from_opendp
+
+    sound = Laplace(epsilon=1.0, sensitivity=1.0, random_state=1)
+    passed = audit(sound, claim=ONE, prior=records([0.0, 1.0]), trials=8000, confidence=0.999)
+    assert passed.verdict == "consistent" and passed.epsilon_lower > 0.3
+    dp.enable_features("contrib")
+    space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
+    box = from_opendp(dp.m.make_laplace(*space, scale=0.3), span=1.0)
+    assert audit(box, claim=ONE, prior=records([0.0, 1.0]), trials=8000).verdict == "violated"
+    kept = audit(box, claim=box.guarantee, prior=records([0.0, 1.0]), trials=8000, confidence=0.999)
+    assert kept.verdict == "consistent"
+
+
 def vectorised(values, rng):
     return np.asarray(values) + rng.laplace(0, 0.4, len(values))
 

@@ -296,3 +296,55 @@ def test_compare(capsys):
 def test_bad_questions_of_the_other_commands(capsys, arguments, words):
     code, out, err = run(capsys, *arguments)
     assert code == 2 and out == "" and words in err and err.count("\n") == 1
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    """A module in the current folder, with a function that claims too much."""
+    (tmp_path / "vendor_release.py").write_text(
+        "class Box:\n"
+        "    def randomise(self, value):\n"
+        "        return value\n\n\n"
+        "box = Box()\n\n\n"
+        "def coin(record, rng):\n"
+        "    return record if rng.random() < 0.9 else 1 - record\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield "vendor_release"
+    sys.modules.pop("vendor_release", None)
+
+
+def test_audit(capsys, module, tmp_path):
+    usual = ("--neighbours", "replace-one", "--records", "0,1", "--trials", 4000)
+    code, out, _ = run(capsys, "audit", f"{module}:coin", "--claim", 1, *usual)
+    assert code == 1 and "Violated, at 95% confidence" in out
+    code, out, _ = run(
+        capsys, "audit", f"{module}:coin", "--claim", 2.5, *usual, "--model", "grr", "--json",
+        "--state", tmp_path / "state",
+    )  # fmt: skip
+    found = json.loads(out)
+    assert code == 0 and found["verdict"] == "consistent" and found["trials"] == 4000
+    assert found["epsilon_interval"][0] < 2.45 and (tmp_path / "state").exists()
+    code, out, _ = run(capsys, "audit", f"{module}:box", "--claim", 1, *usual, "--sequential")
+    assert code == 1 and "refute" not in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("x", "--claim", 1), "package.module:function"),
+        (("no_such_module_here:f", "--claim", 1), "cannot be imported"),
+        (("math:nothing", "--claim", 1), "nothing called"),
+        (("math:sqrt", "--claim", 1), "say what to run it on"),
+        (("math:sqrt", "--claim", 1, "--records", "0,1"), "neighbours is missing"),
+        (("math:sqrt", "--claim", 1, "--records", "0,1", "--uniform", 3), "not both"),
+        (
+            ("math:sqrt", "--claim", 1, "--neighbours", "replace-one", "--records", "0,-1"),
+            "run failed at call",
+        ),
+    ],
+)
+def test_bad_audits(capsys, arguments, words):
+    code, out, err = run(capsys, "audit", *arguments)
+    assert code == 2 and out == "" and words in err and err.count("\n") == 1

@@ -1,7 +1,7 @@
 """The command line: the same words as the library.
 
-Exit codes: 0 fine; 1 the risk exceeds ``--max-risk``; 2 wrong usage or bad input. The heavy parts
-load inside the commands, so that ``dprad --help`` is quick.
+Exit codes: 0 fine; 1 the risk exceeds ``--max-risk`` or a claim is violated; 2 wrong usage or bad
+input. The heavy parts load inside the commands, so that ``dprad --help`` is quick.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from cyclopts import App, CycloptsError
 
 import dprad
 from dprad.cli.assess import assess
+from dprad.cli.audit import audit
 from dprad.cli.calibrate import calibrate
 from dprad.cli.compare import compare
 from dprad.cli.demo import demo
@@ -28,6 +29,7 @@ app.command(demo)
 app.command(assess)
 app.command(calibrate)
 app.command(compare)
+app.command(audit)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

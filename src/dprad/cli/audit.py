@@ -1,0 +1,155 @@
+"""dprad audit: call a function many times and say whether it keeps its promise."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Group, Parameter
+
+from dprad.cli import options
+from dprad.cli.options import OUTPUT, Feared, Population
+from dprad.cli.output import show, show_json
+from dprad.errors import DpradError
+
+_CLAIM = Group("What is claimed", sort_key=1)
+_RUNS = Group("Runs", sort_key=4)
+_NOBODY, _ANYONE = Population(), Feared()
+
+
+def audit(
+    subject: str,
+    /,
+    *,
+    claim: Annotated[float, Parameter(group=_CLAIM)],
+    delta: Annotated[float | None, Parameter(group=_CLAIM)] = None,
+    neighbours: Annotated[str | None, Parameter(group=_CLAIM)] = None,
+    model: Annotated[str | None, Parameter(group=_CLAIM)] = None,
+    records: Annotated[str | None, Parameter(group=_CLAIM)] = None,
+    population: Population = _NOBODY,
+    feared: Feared = _ANYONE,
+    trials: Annotated[int, Parameter(group=_RUNS)] = 100_000,
+    confidence: Annotated[float, Parameter(group=_RUNS)] = 0.95,
+    sequential: Annotated[bool, Parameter(group=_RUNS, negative=())] = False,
+    max_seconds: Annotated[float | None, Parameter(group=_RUNS)] = None,
+    vectorised: Annotated[bool, Parameter(group=_RUNS, negative=())] = False,
+    workers: Annotated[int, Parameter(group=_RUNS)] = 1,
+    state: Annotated[str | None, Parameter(group=_RUNS)] = None,
+    seed: Annotated[int, Parameter(group=_RUNS)] = 0,
+    json: Annotated[bool, Parameter(group=OUTPUT, negative=())] = False,
+) -> int:
+    """Does this implementation keep its promise? Exit code 1 if it does not.
+
+    Example: dprad audit mypackage.release:noisy_count --claim 1.0 --neighbours replace-one
+    --records 0,1 --sequential
+
+    Parameters
+    ----------
+    subject
+        package.module:function, called as function(record) or function(record, rng). Or an object
+        with a method `randomise`, a mechanism, or a measurement that can be called.
+    claim
+        The epsilon that is claimed.
+    delta
+        The delta that goes with it.
+    neighbours
+        replace-one or add-remove: what the claim compares. Required.
+    model
+        The mechanism it is supposed to be (a name as for `dprad assess`): gives the attack, and an
+        estimate of epsilon. Default: the attack is learnt from some of the runs.
+    records
+        Records to run it on, comma-separated; or say a population below.
+    population
+        What is known of the population.
+    feared
+        What is feared.
+    trials
+        Calls.
+    confidence
+        Confidence of the verdict.
+    sequential
+        Stop as soon as the claim is refuted.
+    max_seconds
+        Stop after so many seconds with what is known.
+    vectorised
+        The function takes many records at once.
+    workers
+        Processes; they do not change the result.
+    state
+        A file that keeps what was counted; a killed audit goes on from there.
+    seed
+        Seed of all random numbers.
+    json
+        Print the whole result as JSON.
+
+    """
+    import dprad
+
+    run = load(subject)
+    prior = population.prior()
+    if records is not None:
+        if prior.kind == "finite":
+            raise DpradError("give --records or a population, not both.")
+        listed = options.listed(records, "--records") or []
+        prior = dprad.Prior.from_counts(dict.fromkeys(map(_value, listed), 1.0))
+    if prior.kind != "finite":
+        raise DpradError("say what to run it on: --records 0,1 or --data or --uniform.")
+    threat = feared.threat()
+    promise: Any = dprad.PureDP(claim, neighbours=neighbours or "")
+    if delta is not None:
+        promise = dprad.ApproxDP(claim, delta, neighbours=neighbours or "")
+    named = None
+    if model is not None:
+        named = options.mechanism(model, {"--epsilon": claim}, prior, threat)
+    result = dprad.audit(
+        run,
+        claim=promise,
+        prior=prior,
+        threat=threat,
+        model=named,
+        trials=trials,
+        confidence=confidence,
+        sequential=sequential,
+        max_seconds=max_seconds,
+        vectorised=vectorised,
+        workers=workers,
+        state=state,
+        rng=seed,
+        progress=sys.stderr.isatty(),
+    )
+    if json:
+        show_json(result.to_dict())
+    else:
+        show(str(result))
+    return int(result.verdict == "violated")
+
+
+def load(name: str) -> Any:
+    """The object behind package.module:name; the current folder is looked at too."""
+    module, _, path = name.partition(":")
+    if not module or not path:
+        raise DpradError(f"give a function as package.module:function, but got {name!r}.")
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        found: Any = importlib.import_module(module)
+    except ImportError as error:
+        raise DpradError(f"{module} cannot be imported: {error}.") from None
+    for part in path.split("."):
+        if not hasattr(found, part):
+            raise DpradError(f"{module} has nothing called {path!r}.")
+        found = getattr(found, part)
+    return found
+
+
+def _value(text: str) -> Any:
+    """A record from the command line: a whole number, a number, or a word."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
