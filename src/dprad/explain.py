@@ -92,7 +92,12 @@ def audit(result: Audit) -> str:
     """The verdict, what it rests on, and what is only an estimate."""
     level = f"{100 * result.confidence:.4g}%"
     lost = f", delta = {result.delta:g}" if result.delta else ""
-    if result.verdict == "violated":
+    if result.verdict == "violated" and result.epsilon_lower <= result.epsilon_claimed:
+        lines = [
+            f"Violated, at {level} confidence: the extra risk of this attack exceeds "
+            f"{above(result.rad_claimed)}, the most that the claim allows."
+        ]
+    elif result.verdict == "violated":
         known = (
             f"cannot be below {below(result.epsilon_lower)}"
             if result.epsilon_lower < 100

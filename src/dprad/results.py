@@ -227,8 +227,8 @@ class Audit:
     epsilon_lower
         Certified: at the stated confidence the mechanism is not epsilon-DP (with `delta`) for any
         smaller epsilon, whatever it is.
-    epsilon_claimed, delta
-        The claim, for replaced records.
+    epsilon_claimed, delta, rad_claimed
+        The claim, for replaced records, and the extra risk it allows at most.
     epsilon_estimate, epsilon_interval
         Model-based: the epsilon at which the mechanism it is supposed to be behaves like this;
         None without a model. It refutes nothing.
@@ -248,6 +248,7 @@ class Audit:
     epsilon_lower: float
     epsilon_claimed: float
     delta: float
+    rad_claimed: float
     epsilon_estimate: float | None
     epsilon_interval: tuple[float, float] | None
     rad: float

@@ -38,7 +38,8 @@ def test_the_cap_of_randomised_response(m):
     n = 1_000_000
     tally = Tally(runs=n, groups={1 / m: (n, round(truth * n))})
     for sequential in (False, True):
-        both = certify(tally, game, delta=0.0, alpha=0.05, sequential=sequential)
+        both, low = certify(tally, game, delta=0.0, alpha=0.05, sequential=sequential)
+        assert 0 < low < truth - 1 / m
         found = {c.name: c.epsilon for c in both}
         assert 1.5 - 0.1 * math.sqrt(m) < found["posterior cap"] < 1.5
         assert 0 < found["extra risk"] <= 1.5
@@ -48,7 +49,8 @@ def test_fixed_size_is_tighter_than_anytime():
     game, n = play(Prior.uniform(2), Threat()), 10_000
     tally = Tally(runs=n, passes=0, groups={0.5: (n, 7000)})
     fixed, anytime = (
-        certify(tally, game, delta=0.0, alpha=0.05, sequential=s)[0].epsilon for s in (False, True)
+        certify(tally, game, delta=0.0, alpha=0.05, sequential=s)[0][0].epsilon
+        for s in (False, True)
     )
     assert anytime < fixed < math.log(7 / 3)
 
@@ -77,13 +79,13 @@ def test_the_inverse_of_the_extra_risk(seed):
 def test_everything_revealed():
     game, n = play(Prior.uniform(2), Threat()), 1000
     tally = Tally(runs=n, groups={0.5: (n, n)})
-    assert certify(tally, game, delta=0.0, alpha=0.05, sequential=False)[0].epsilon > 5
-    assert certify(tally, game, delta=0.0, alpha=0.05, sequential=True)[0].epsilon > 4
+    assert certify(tally, game, delta=0.0, alpha=0.05, sequential=False)[0][0].epsilon > 5
+    assert certify(tally, game, delta=0.0, alpha=0.05, sequential=True)[0][0].epsilon > 4
 
 
 def test_no_guess_no_certificate():
     game = play(Prior.uniform(3), Threat())
-    found = certify(Tally(runs=100, passes=100), game, delta=0.0, alpha=0.05, sequential=False)
+    found, _ = certify(Tally(runs=100, passes=100), game, delta=0.0, alpha=0.05, sequential=False)
     assert max(c.epsilon for c in found) == 0.0
 
 
@@ -104,7 +106,7 @@ def test_false_alarms_of_tight_mechanisms(sequential, delta):
         looks = (100, 200, 300, 400) if sequential else (n,)
         for look in looks:
             tally = Tally(runs=look, groups={1 / m: (look, int(right[:look].sum()))})
-            found = certify(tally, game, delta=delta, alpha=0.05, sequential=sequential)
+            found, _ = certify(tally, game, delta=delta, alpha=0.05, sequential=sequential)
             if max(c.epsilon for c in found) > epsilon:
                 alarms += 1
                 break
@@ -123,7 +125,7 @@ def test_false_alarms_with_several_priors_and_passes():
         out = np.where(lie, (z + rng.integers(1, 3, n)) % 3, z)
         blind = np.where(out == 0, np.nan, pi[out])  # passes on the likeliest output
         tally = Tally.of(blind, out == z, None)
-        found = certify(tally, game, delta=0.0, alpha=0.1, sequential=False)
+        found, _ = certify(tally, game, delta=0.0, alpha=0.1, sequential=False)
         alarms += max(c.epsilon for c in found) > epsilon
     assert alarms <= 150  # binomial(1000, 0.1) exceeds this with probability below 1e-6
 

@@ -212,6 +212,11 @@ def _quick(
         if len(np.unique(key)) < len(key):
             return None
 
+        if game.nothing_known:
+            table = np.full(mechanism.size, -1, dtype=np.intp)
+            table[value] = sets.guess
+            return lambda fiber: table[outputs[: len(fiber)]]
+
         def named(fiber: IntArray) -> IntArray:
             wanted = fiber * mechanism.size + outputs
             at = order[np.minimum(np.searchsorted(key[order], wanted), len(key) - 1)]

@@ -58,8 +58,8 @@ def certify(
     delta: float,
     alpha: float,
     sequential: bool,
-) -> tuple[Certificate, ...]:
-    """All certificates that apply, together valid at level alpha."""
+) -> tuple[tuple[Certificate, ...], float]:
+    """All certificates that apply, and a lower bound on RAD; together valid at level alpha."""
     found = []
     main = (1.0 - RAD_SHARE) * alpha
     equal = _candidates(tally, game)
@@ -73,7 +73,7 @@ def certify(
     values, counts = tally.terms(known=not game.nothing_known)
     low = lower_mean(values, counts, rest)
     found.append(Certificate("extra risk", risk_inverse(low, game, delta)))
-    return tuple(found)
+    return tuple(found), low
 
 
 def _candidates(tally: Tally, game: Game) -> int | None:

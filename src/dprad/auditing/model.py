@@ -16,7 +16,7 @@ import numpy as np
 from dprad.arrays import FloatArray
 
 # Epsilons at which the curve is read first, and how wide an interval is worth a warning.
-GRID = np.r_[0.0, np.geomspace(1e-3, 0.1, 8)[:-1], np.linspace(0.1, 24.0, 72)]
+GRID = np.r_[0.0, np.geomspace(1e-3, 0.1, 8)[:-1], np.linspace(0.1, 24.0, 60)]
 WIDE = 1.0
 
 
@@ -81,12 +81,10 @@ def _cross(
         if at == len(grid) - 1:
             return float("inf")
         a, b = float(grid[at]), float(grid[at + 1])
-    for _ in range(40):
+    for _ in range(24):
         middle = (a + b) / 2
         if curve(middle) < goal:
             a = middle
         else:
             b = middle
-        if b - a <= 1e-9 * max(1.0, b):
-            break
     return (a + b) / 2

@@ -19,10 +19,11 @@ from typing import Any
 
 import numpy as np
 
+from dprad import bounds
 from dprad.arrays import Column
 from dprad.attacks.optimal import optimal_attack
 from dprad.auditing import learning
-from dprad.auditing.certificates import HIGHEST, certify, lower_mean
+from dprad.auditing.certificates import HIGHEST, Certificate, certify, lower_mean
 from dprad.auditing.model import ModelEstimate, estimate
 from dprad.auditing.running import Job, State, run_all, sample, sizes
 from dprad.auditing.tally import Tally
@@ -172,6 +173,10 @@ def audit(
         chosen = player(attack, game, prior, threat)
     counted = n - studied
     assert prior.probabilities is not None
+    # a claim that is a whole curve limits the extra risk beyond any one of its points
+    limit = bounds.least(bounds.evaluate(claim, game), "rad").value
+    assert limit is not None
+    test = _Test(game, epsilon, delta, limit, alpha)
     _warn_if_hopeless(game, epsilon, delta, alpha, counted, sequential)
 
     job = Job(subject, read, labels, prior.probabilities, game, chosen, seed)
@@ -180,14 +185,14 @@ def audit(
     done = {i: Tally.from_plain(p) for i, p in file.done("runs").items()}
     meter = _Meter(progress, counted, begin)
     try:
-        for i, part in run_all(job.chunk, plan, done, count):
+        for i, part in run_all(job.chunk, plan, done, count, not isinstance(subject, BlackBox)):
             file.put("runs", i, part.to_plain())
             tally = tally + part
             meter.show(tally.runs)
             if stop.now():
                 finished = tally.runs == counted
                 break
-            if sequential and _enough(tally, game, epsilon, delta, alpha, precision):
+            if sequential and _enough(tally, test, precision):
                 break
     except KeyboardInterrupt:
         notes.append("interrupted: this is what was known by then")
@@ -200,8 +205,8 @@ def audit(
         # stopping on a clock is stopping at a time that may depend on the runs
         sequential = True
     return _result(
-        tally, game, claim, epsilon, delta, alpha, sequential, model_at, prior, threat, query,
-        notes, studied, time.monotonic() - begin,
+        tally, test, claim, sequential, model_at, prior, threat, query, notes, studied,
+        time.monotonic() - begin,
     )  # fmt: skip
 
 
@@ -260,9 +265,9 @@ def _learn(
         outputs = sample(subject, records, np.repeat(support[[place]], size), rng, first)
         return outputs.tolist() if isinstance(outputs, np.ndarray) else list(outputs)
 
-    done = file.done("study")
+    done, plan = file.done("study"), [each] * len(places)
     found: dict[int, Any] = {}
-    for i, outputs in run_all(study, [each] * len(places), done, workers):
+    for i, outputs in run_all(study, plan, done, workers, threads=False):
         if file.path is not None:
             file.put("study", i, outputs)
         found[int(places[i])] = outputs
@@ -307,20 +312,31 @@ def _warn_if_hopeless(
         )
 
 
-def _enough(
-    tally: Tally,
-    game: Game,
-    epsilon: float,
-    delta: float,
-    alpha: float,
-    precision: float | None,
-) -> bool:
-    found = certify(tally, game, delta=delta, alpha=alpha, sequential=True)
-    if max(c.epsilon for c in found) > epsilon:
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Test:
+    """What is tested: (epsilon, delta) for replaced records, and a limit on the extra risk."""
+
+    game: Game
+    epsilon: float
+    delta: float
+    limit: float
+    alpha: float
+
+    def certificates(self, tally: Tally, sequential: bool) -> tuple[tuple[Certificate, ...], bool]:
+        """All certificates, and whether the claim is refuted."""
+        found, low = certify(
+            tally, self.game, delta=self.delta, alpha=self.alpha, sequential=sequential
+        )
+        refuted = max(c.epsilon for c in found) > self.epsilon or low > self.limit
+        return found, refuted
+
+
+def _enough(tally: Tally, test: _Test, precision: float | None) -> bool:
+    if test.certificates(tally, sequential=True)[1]:
         return True
     if precision is None:
         return False
-    low, high = risk_interval(tally, game, alpha, sequential=True)
+    low, high = risk_interval(tally, test.game, test.alpha, sequential=True)
     return high - low <= precision
 
 
@@ -342,11 +358,8 @@ def risk_interval(
 
 def _result(
     tally: Tally,
-    game: Game,
+    test: _Test,
     claim: Guarantee,
-    epsilon: float,
-    delta: float,
-    alpha: float,
     sequential: bool,
     model_at: Any,
     prior: Prior,
@@ -356,7 +369,8 @@ def _result(
     studied: int,
     seconds: float,
 ) -> Audit:
-    found = certify(tally, game, delta=delta, alpha=alpha, sequential=sequential)
+    game, alpha = test.game, test.alpha
+    found, violated = test.certificates(tally, sequential)
     best = max(found, key=lambda c: c.epsilon)
     values, counts = tally.terms(known=not game.nothing_known)
     rad = float(values @ counts) / tally.runs
@@ -376,12 +390,12 @@ def _result(
         found_model = estimate(curve, rad, interval, highest=top)
         if found_model.warning:
             notes.append(found_model.warning)
-    violated = best.epsilon > epsilon
     return Audit(
         verdict="violated" if violated else "consistent",
         epsilon_lower=best.epsilon,
-        epsilon_claimed=epsilon,
-        delta=delta,
+        epsilon_claimed=test.epsilon,
+        delta=test.delta,
+        rad_claimed=test.limit,
         epsilon_estimate=None if found_model is None else found_model.epsilon,
         epsilon_interval=None if found_model is None else found_model.interval,
         rad=rad,

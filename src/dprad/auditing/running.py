@@ -58,15 +58,22 @@ class Job:
     def chunk(self, index: int, size: int, first: int) -> Tally:
         """Run one chunk; `first` is the number of its first call."""
         rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(1, index)))
-        z = rng.choice(len(self.read), size=size, p=self.probabilities)
+        z = self._draw(size, rng)
         outputs = sample(self.mechanism, self.read[z], self.labels[z], rng, first)
         guess = self.play(outputs, z, rng)
         right = self._hits(z, guess)
         blind = self._blind(z, guess)
         if self.game.nothing_known:
             return Tally.of(blind, right, None)
-        other = rng.choice(len(self.read), size=size, p=self.probabilities)
+        other = self._draw(size, rng)
         return Tally.of(blind, right, self._hits(other, self.play(outputs, other, rng)))
+
+    def _draw(self, size: int, rng: np.random.Generator) -> IntArray:
+        """Records from the prior."""
+        p = self.probabilities
+        if p[0] == p[-1] and np.all(p == p[0]):
+            return rng.integers(len(p), size=size)
+        return rng.choice(len(p), size=size, p=p)
 
     def _hits(self, records: IntArray, guess: IntArray) -> BoolArray:
         game = self.game
@@ -169,8 +176,12 @@ def run_all(
     plan: list[int],
     done: dict[int, Any],
     workers: int,
+    threads: bool,
 ) -> Iterator[tuple[int, Any]]:
-    """Results of all chunks in order; those in `done` are not run again."""
+    """Results of all chunks in order; those in `done` are not run again.
+
+    Threads do for what spends its time in numpy; anything else gets processes, spawned.
+    """
     starts = np.cumsum([0, *plan]).tolist()
     todo = [i for i in range(len(plan)) if i not in done]
     if workers == 1:
@@ -180,7 +191,7 @@ def run_all(
     from joblib import Parallel, delayed
 
     # a few chunks at a time, so that nothing is left running when an audit stops
-    with Parallel(n_jobs=workers) as parallel:
+    with Parallel(n_jobs=workers, prefer="threads" if threads else None) as parallel:
         found = dict(done)
         for i in range(len(plan)):
             if i not in found:

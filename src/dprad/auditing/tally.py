@@ -30,12 +30,16 @@ class Tally:
     def of(cls, blind: FloatArray, right: BoolArray, other: BoolArray | None) -> Tally:
         """From runs: `blind` is NaN for a pass; `other` as told above, None if nothing is known."""
         made = ~np.isnan(blind)
-        chance, place = np.unique(blind[made], return_inverse=True)
-        guesses = np.bincount(place, minlength=len(chance))
-        hits = np.bincount(place, weights=right[made], minlength=len(chance))
-        groups = {
-            float(k): (int(n), round(s)) for k, n, s in zip(chance, guesses, hits, strict=True)
-        }
+        named, hit = blind[made], right[made]
+        groups: dict[float, tuple[int, int]] = {}
+        if len(named) and named.min() == named.max():
+            groups[float(named[0])] = (len(named), int(np.count_nonzero(hit)))
+        elif len(named):
+            chance, place = np.unique(named, return_inverse=True)
+            guesses = np.bincount(place, minlength=len(chance))
+            hits = np.bincount(place, weights=hit, minlength=len(chance))
+            rows = zip(chance, guesses, hits, strict=True)
+            groups = {float(k): (int(n), round(s)) for k, n, s in rows}
         alone = np.zeros(len(blind), dtype=bool) if other is None else other
         return cls(
             runs=len(blind),
