@@ -70,18 +70,23 @@ def optimal_attack(
         )
     read = reads(mechanism, prior, threat, query)
     assert prior.probabilities is not None
-    return OptimalAttack(mechanism, game, read, prior.probabilities, threat.known(prior))
+    single = _one_value_a_class(game, read, prior.probabilities)
+    return OptimalAttack(mechanism, game, read, prior.probabilities, threat.known(prior), single)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class OptimalAttack:
-    """Made by `optimal_attack`. `read` and `labels`: what is read and what is known of records."""
+    """Made by `optimal_attack`. `read` and `labels`: what is read and what is known of records.
+
+    `single` is what each class reads, if that is one value and each success set is one class.
+    """
 
     mechanism: Any
     game: Game
     read: Column
     pi: FloatArray
     labels: Column | None
+    single: Column | None
 
     def __call__(self, outputs: Any, known: Any = None, rng: Any = 0) -> Any:
         """One guess an output; None is a pass.
@@ -130,7 +135,7 @@ class OptimalAttack:
         guess = np.full(count, -1, dtype=np.intp)
         if not len(sets.mass):
             return guess
-        values = _one_value_a_class(game, self.read, self.pi)
+        values = self.single
         quick = None if values is None else _quick(self.mechanism, game, values, outputs, rng)
         if quick is not None:
             return quick(fiber)
@@ -207,15 +212,15 @@ def _quick(
     assert isinstance(sets, Singletons)
     value = values[sets.index]
     if isinstance(mechanism, GRR):
+        if game.nothing_known:
+            # of classes that read the same value the likeliest, which stands first
+            table = np.full(mechanism.size, -1, dtype=np.intp)
+            table[value[::-1]] = sets.guess[::-1]
+            return lambda fiber: table[outputs[: len(fiber)]]
         key = sets.fiber * mechanism.size + value
         order = np.argsort(key)
         if len(np.unique(key)) < len(key):
             return None
-
-        if game.nothing_known:
-            table = np.full(mechanism.size, -1, dtype=np.intp)
-            table[value] = sets.guess
-            return lambda fiber: table[outputs[: len(fiber)]]
 
         def named(fiber: IntArray) -> IntArray:
             wanted = fiber * mechanism.size + outputs

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dprad.arrays import FloatArray
-
 # Epsilons at which the curve is read first, and how wide an interval is worth a warning.
 GRID = np.r_[0.0, np.geomspace(1e-3, 0.1, 8)[:-1], np.linspace(0.1, 24.0, 60)]
 WIDE = 1.0
@@ -35,56 +33,76 @@ def estimate(
     interval: tuple[float, float],
     *,
     highest: float,
+    monotone: bool,
 ) -> ModelEstimate:
-    """Invert `curve`, epsilon -> exact RAD. About 80 evaluations, and twenty for each end."""
+    """Invert `curve`, epsilon -> exact RAD; some forty evaluations if it is monotone."""
     grid = GRID[highest >= GRID]
-    values = np.array([curve(float(e)) for e in grid])
-    low = _cross(curve, grid, values, interval[0], first=True)
-    high = _cross(curve, grid, values, interval[1], first=False)
-    middle = _cross(curve, grid, values, rad, first=True)
+    seen: dict[int, float] = {}
+
+    def at(i: int) -> float:
+        if i not in seen:
+            seen[i] = curve(float(grid[i]))
+        return seen[i]
+
+    if not monotone:
+        for i in range(len(grid)):
+            at(i)
+
+    def cross(goal: float, *, first: bool) -> float:
+        """Where the curve reaches the goal: for the first time, or after it was last below."""
+        last = len(grid) - 1
+        if monotone:
+            left, right = -1, last + 1  # the first point that reaches the goal
+            while right - left > 1:
+                middle = (left + right) // 2
+                left, right = (left, middle) if at(middle) >= goal else (middle, right)
+            place = right
+        elif first:
+            place = next((i for i in range(last + 1) if seen[i] >= goal), last + 1)
+        else:
+            place = next((i + 1 for i in range(last, -1, -1) if seen[i] < goal), 0)
+        if place == 0:
+            return 0.0
+        if place > last:
+            return float("inf")
+        return _root(curve, float(grid[place - 1]), float(grid[place]), goal)
+
+    low, high = cross(interval[0], first=True), cross(interval[1], first=False)
+    middle = cross(rad, first=True)
     warning = ""
     if not np.isfinite(high):
         warning = (
-            f"the mechanism's extra risk never exceeds {values.max():.6g}, which is within the "
-            "interval: from these runs no upper end of epsilon can be told. More runs would help."
+            f"the mechanism's extra risk does not exceed {max(seen.values()):.6g}, which is within "
+            "the interval: from these runs no upper end of epsilon can be told. More runs would "
+            "help"
         )
     elif high - low > WIDE:
         warning = (
             f"the extra risk hardly depends on epsilon here: all of {low:.2f} to {high:.2f} behave "
-            "like this. More runs would narrow it."
+            "like this. More runs would narrow it"
         )
     return ModelEstimate(middle, (low, high), warning)
 
 
-def _cross(
-    curve: Callable[[float], float],
-    grid: FloatArray,
-    values: FloatArray,
-    goal: float,
-    *,
-    first: bool,
-) -> float:
-    """Where the curve reaches the goal: for the first time, or after it was last below."""
-    if first:
-        reached = np.flatnonzero(values >= goal)
-        if not len(reached):
-            return float(grid[-1]) if goal <= values.max() else float("inf")
-        at = int(reached[0])
-        if at == 0:
-            return 0.0
-        a, b = float(grid[at - 1]), float(grid[at])
-    else:
-        below = np.flatnonzero(values <= goal)
-        if not len(below):
-            return 0.0
-        at = int(below[-1])
-        if at == len(grid) - 1:
-            return float("inf")
-        a, b = float(grid[at]), float(grid[at + 1])
-    for _ in range(24):
-        middle = (a + b) / 2
-        if curve(middle) < goal:
-            a = middle
+def _root(curve: Callable[[float], float], a: float, b: float, goal: float) -> float:
+    """By false position with halved weights, to nine digits; the curve is smooth between points."""
+    f, g = curve(a) - goal, curve(b) - goal
+    side = 0
+    for _ in range(60):
+        if b - a <= 1e-9 * max(1.0, b) or f == g:
+            break
+        x = a - f * (b - a) / (g - f)
+        if not a < x < b:
+            x = (a + b) / 2
+        value = curve(x) - goal
+        if abs(value) <= 1e-15:
+            return x
+        if value < 0:
+            a, f = x, value
+            g = g / 2 if side < 0 else g
+            side = -1
         else:
-            b = middle
+            b, g = x, value
+            f = f / 2 if side > 0 else f
+            side = 1
     return (a + b) / 2

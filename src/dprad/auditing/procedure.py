@@ -34,6 +34,10 @@ from dprad.games import Game, play
 from dprad.guarantees import Guarantee, PureDP
 from dprad.mechanisms.base import Mechanism
 from dprad.mechanisms.black_box import BlackBox
+from dprad.mechanisms.bounded import Hybrid
+from dprad.mechanisms.hadamard import HadamardResponse
+from dprad.mechanisms.hashing import OLH
+from dprad.mechanisms.subset import SubsetSelection
 from dprad.priors import Prior
 from dprad.reading import Query, reads
 from dprad.results import Audit
@@ -387,7 +391,8 @@ def _result(
             return solve(family(at), game, read, pi, Sampling()).rad
 
         top = float(getattr(model_at, "highest", 24.0))
-        found_model = estimate(curve, rad, interval, highest=top)
+        steady = not isinstance(first, SubsetSelection | OLH | HadamardResponse | Hybrid)
+        found_model = estimate(curve, rad, interval, highest=top, monotone=steady)
         if found_model.warning:
             notes.append(found_model.warning)
     return Audit(

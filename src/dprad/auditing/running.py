@@ -88,7 +88,7 @@ class Job:
         assert game.luck is not None and game.fiber_of is not None
         made = guess >= 0
         if game.nothing_known:
-            return np.where(made, np.round(game.luck[guess], 15), np.nan)
+            return np.where(made, game.luck[guess], np.nan)
         assert game.target_of is not None and game.right is not None
         chance = np.full(len(records), np.nan)
         fiber = game.fiber_of[records]

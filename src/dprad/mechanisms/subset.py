@@ -21,6 +21,9 @@ from dprad.mechanisms.support import Supports
 
 # Below this share of members (or of others) trying random values takes too long.
 RARE = 0.15
+# Random values that are tried before sets of the right size are put aside.
+TRIES = 8
+_BITS, _NONE = np.uint64(1) << np.arange(64, dtype=np.uint64), np.uint64(0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,26 +101,38 @@ class SubsetSelection:
         sets = packed.bernoulli(share, len(codes), m, rng)
         packed.put(sets, codes, np.zeros(len(codes), dtype=bool))
         surplus = packed.count(sets) - wanted
+        # a random value will do if it can be dropped or added; where few can, pick among them
+        rare = 1 if share < RARE else -1 if share > 1.0 - RARE else 0
         todo = np.flatnonzero(surplus)
         while len(todo):
-            drop = surplus[todo] > 0
-            # a random value will do if it can be dropped or added; where few can, pick among them
-            chosen = rng.integers(0, m, size=len(todo))
-            rare = drop if share < RARE else ~drop if share > 1.0 - RARE else np.zeros_like(drop)
-            if rare.any():
-                rows = sets[todo[rare]]
-                pool = np.where(drop[rare][:, None], rows, ~rows)
-                packed.trim(pool, m)
-                packed.put(pool, codes[todo[rare]], np.zeros(len(pool), dtype=bool))
-                chosen[rare] = packed.pick(pool, rng)
-            word, bit = chosen // packed.WORD, np.uint64(1) << (chosen % packed.WORD).astype("u8")
-            member = (sets[todo, word] & bit) != 0
-            fits = (member == drop) & (chosen != codes[todo])
-            sets[todo[fits], word[fits]] ^= bit[fits]
-            surplus[todo[fits]] -= np.where(drop[fits], 1, -1)
-            todo = todo[surplus[todo] != 0]
+            lack, own = surplus[todo], codes[todo]
+            if rare and np.any(lack * rare > 0):
+                self._picked(sets, todo[lack * rare > 0], codes, surplus, rng)
+                lack = surplus[todo]
+            for _ in range(TRIES):
+                chosen = rng.integers(0, m, size=len(todo))
+                word, bit = chosen >> 6, _BITS[chosen & 63]
+                held = sets[todo, word]
+                member = (held & bit) != 0
+                fits = (lack != 0) & (member == (lack > 0)) & (chosen != own)
+                sets[todo, word] = held ^ np.where(fits, bit, _NONE)
+                lack = lack - np.where(fits, np.sign(lack), 0)
+            surplus[todo] = lack
+            todo = todo[lack != 0]
         packed.put(sets, codes, truth)
         return sets
+
+    def _picked(
+        self, sets: Words, rows: Any, codes: Any, surplus: Any, rng: np.random.Generator
+    ) -> None:
+        """Mend the size of some sets by one member each, picked among those that can be."""
+        held, drop = sets[rows], surplus[rows] > 0
+        pool = np.where(drop[:, None], held, ~held)
+        packed.trim(pool, self.size)
+        packed.put(pool, codes[rows], np.zeros(len(pool), dtype=bool))
+        packed.put(held, packed.pick(pool, rng), ~drop)
+        sets[rows] = held
+        surplus[rows] -= np.where(drop, 1, -1)
 
     def log_likelihood(self, outputs: Words, records: Any) -> FloatArray:
         """Log-probability of outputs given records; broadcasts over the leading axes."""
