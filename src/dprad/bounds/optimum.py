@@ -25,6 +25,9 @@ from dprad.bounds.points import least_over_points
 from dprad.games import Game
 from dprad.guarantees import Guarantee
 
+# Values of V among which the best bracket is looked for.
+GRID = 48
+
 
 def theorem_b(guarantee: Guarantee, game: Game) -> float:
     """The optimum at the promised point, or its least over a profile. O(m log m)."""
@@ -83,17 +86,31 @@ def proposition_w(guarantee: Guarantee, game: Game) -> float:
     cap = pi * (rest + least)
     whole = float(np.sum(times * pi * rest))
 
-    def at(log_level: float) -> float:
-        level = np.minimum(np.exp(log_level), cap)
-        excess = whole - float(times @ level)
-        if excess < 0:
-            # past V = 0: scale back to it, which keeps every level within its cap
-            level = level * (whole / float(times @ level))
-            excess = 0.0
-        deltas = guarantee.delta(np.log1p(excess / level))
-        return excess + float(times @ (level * deltas))
+    order = np.argsort(cap)
+    sorted_cap, count = cap[order], times[order]
+    # total of min(level, cap) where the level is a cap: exact in between, it is a line
+    below = np.cumsum(count * sorted_cap)
+    above = count[::-1].cumsum()[::-1] - count
+    total = below + sorted_cap * above
 
-    high = float(np.log(cap.max()))
-    low = min(max(float(np.log(cap.min())) - 650.0, -690.0), high - 1.0)
-    found = minimize_scalar(at, bounds=(low, high), method="bounded", options={"xatol": 1e-10})
-    return float(min(found.fun, at(low), at(high)))
+    def at(log_excess: float) -> float:
+        """The bound whose V is this; the level follows."""
+        excess = min(float(np.exp(log_excess)), whole)
+        level = np.minimum(
+            np.interp(whole - excess, np.r_[0.0, total], np.r_[0.0, sorted_cap]), cap
+        )
+        # what interpolation has left over, or the caps do not reach
+        rest_of_it = whole - float(times @ level)
+        if rest_of_it < 0:
+            level, rest_of_it = level * (whole / float(times @ level)), 0.0
+        if not np.all(level > 0):
+            return whole
+        deltas = guarantee.delta(np.log1p(rest_of_it / level))
+        return rest_of_it + float(times @ (level * deltas))
+
+    grid = np.log(whole) + np.linspace(np.log(1e-13), 0.0, GRID)
+    values = [at(float(x)) for x in grid]
+    best = int(np.argmin(values))
+    bracket = (float(grid[max(best - 1, 0)]), float(grid[min(best + 1, GRID - 1)]))
+    found = minimize_scalar(at, bounds=bracket, method="bounded", options={"xatol": 1e-10})
+    return float(min(found.fun, *values))
