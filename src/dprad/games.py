@@ -81,6 +81,16 @@ class Game:
         p = self.probabilities
         return p is not None and float(p.max() - p.min()) <= 1e-12 * float(p.max())
 
+    def at_values(self, read: Column, pi: FloatArray) -> tuple[Any, Column]:
+        """Probability of each class (rows) at each value that is read, sparse; and these values."""
+        from scipy import sparse
+
+        assert self.class_of is not None and self.probabilities is not None
+        kept = np.flatnonzero(pi > 0)
+        points, place = np.unique(read[kept], return_inverse=True)
+        shape = (len(self.probabilities), len(points))
+        return sparse.csr_array((pi[kept], (self.class_of[kept], place)), shape=shape), points
+
 
 def play(prior: Prior, threat: Threat) -> Game:
     """Put prior and threat together. O(m log m), plus the size of the success relation."""

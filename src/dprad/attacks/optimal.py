@@ -172,16 +172,9 @@ class OptimalAttack:
 
     def _gains(self, outputs: Any) -> FloatArray:
         """Posterior less prior of each success set (rows) for each output."""
-        from scipy import sparse
-
-        game, kept = self.game, np.flatnonzero(self.pi > 0)
-        assert game.class_of is not None and game.probabilities is not None
+        game = self.game
         assert game.sets is not None
-        points, place = np.unique(self.read[kept], return_inverse=True)
-        weight = sparse.csr_array(
-            (self.pi[kept], (game.class_of[kept], place)),
-            shape=(len(game.probabilities), len(points)),
-        )
+        weight, points = game.at_values(self.read, self.pi)
         log = self.mechanism.log_likelihood(expanded(outputs), points[None, :])
         top = log.max(axis=1, keepdims=True)
         if np.any(top == -np.inf):

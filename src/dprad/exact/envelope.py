@@ -48,16 +48,13 @@ def solve_laplace(
     """
     from scipy import sparse
 
-    sets, kept = game.sets, np.flatnonzero(pi > 0)
-    assert sets is not None and game.class_of is not None and game.probabilities is not None
-    points, place = np.unique(values[kept], return_inverse=True)
-    # probability of each class (rows) at each value (columns)
-    weight = sparse.csr_array(
-        (pi[kept], (game.class_of[kept], place)), shape=(len(game.probabilities), len(points))
-    )
+    sets = game.sets
+    assert sets is not None
+    weight, points = game.at_values(values, pi)
     if height is not None:
+        # all records at a value have the same height
         level = np.empty(len(points))
-        level[place] = 2 * height[kept]
+        level[np.searchsorted(points, values[pi > 0])] = 2 * height[pi > 0]
         weight = weight @ sparse.diags_array(level)
     # beyond the outermost values: one output each, the weight of the records as seen from there
     seen = np.stack([np.exp(points[0] - points), np.exp(points - points[-1])], axis=1) / 2

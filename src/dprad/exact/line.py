@@ -67,7 +67,7 @@ def solve_gaussian(
     mechanism: Gaussian, game: Game, values: FloatArray, pi: FloatArray
 ) -> Solution | None:
     """Records z with probability pi[z] read as values[z]; None if their range is too large."""
-    weight, points = _weights(game, values, pi)
+    weight, points = game.at_values(values, pi)
     with np.errstate(over="ignore"):
         scaled = (points - points[0]) / mechanism.sigma
     low, high = -REACH, float(scaled[-1]) + REACH
@@ -101,7 +101,7 @@ def solve_density(
     mechanism: Density, game: Game, values: FloatArray, pi: FloatArray
 ) -> Solution | None:
     """Records z with probability pi[z] read as values[z]; None if panels cannot decide."""
-    weight, points = _weights(game, values, pi)
+    weight, points = game.at_values(values, pi)
     found = mechanism.panels(points)
     total = 2 * found.series[..., 0] @ found.half
     error = 2 * (float(found.error.sum()) + float(np.abs(total - 1.0).max()))
@@ -222,17 +222,6 @@ def _slots(fiber: IntArray, passing: int | None) -> tuple[IntArray, IntArray]:
     where = begin if passing == 0 else ends
     slots = np.insert(np.arange(len(fiber)), where, len(fiber))
     return slots, begin + np.arange(len(begin))
-
-
-def _weights(game: Game, values: FloatArray, pi: FloatArray) -> tuple[Any, FloatArray]:
-    """Sparse probabilities of classes at values, and the distinct values."""
-    from scipy import sparse
-
-    kept: IntArray = np.flatnonzero(pi > 0)
-    assert game.class_of is not None and game.probabilities is not None
-    points, place = np.unique(values[kept], return_inverse=True)
-    shape = (len(game.probabilities), len(points))
-    return sparse.csr_array((pi[kept], (game.class_of[kept], place)), shape=shape), points
 
 
 def _beyond(distance: FloatArray) -> FloatArray:

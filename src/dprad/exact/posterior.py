@@ -27,17 +27,12 @@ BLOCK_ENTRIES = 2**20
 
 def estimate(mechanism: Any, game: Game, read: Any, pi: FloatArray, sampling: Sampling) -> Solution:
     """The average bracket over `sampling.trials` draws."""
-    from scipy import sparse
-
-    sets, kept = game.sets, np.flatnonzero(pi > 0)
-    assert sets is not None and game.class_of is not None and game.probabilities is not None
+    sets = game.sets
+    assert sets is not None and game.probabilities is not None
     method = f"posterior Monte Carlo, {sampling.trials:,} draws"
     if len(sets.mass) == 0:
         return Solution(rad=0.0, success_out=0.0, rero=0.0, method=method)
-    points, place = np.unique(read[kept], return_inverse=True)
-    weight = sparse.csr_array(
-        (pi[kept], (game.class_of[kept], place)), shape=(len(game.probabilities), len(points))
-    )
+    weight, points = game.at_values(read, pi)
     value_mass = np.asarray(weight.sum(axis=0)).reshape(-1)
     rng = np.random.default_rng(sampling.seed)
     begin = starts(sets.fiber)
