@@ -218,15 +218,13 @@ def test_workers_do_not_matter():
 def test_a_state_file_is_continued_and_never_recounted(tmp_path):
     path = tmp_path / "audit.jsonl"
     question = {"claim": ONE, "prior": Prior.uniform(2), "trials": 3000, "rng": 5}
-    whole = numbers(audit(noisy_coin, **question))
     calls = []
 
     def counted(record, rng):
         calls.append(record)
         return noisy_coin(record, rng)
 
-    counted.__qualname__ = "counted"
-    audit(counted, state=path, **question)
+    whole = numbers(audit(counted, state=path, **question))
     lines = path.read_text().splitlines()
     # keep the beginning, and half a line, as a kill would
     path.write_text("\n".join(lines[:7]) + "\n" + lines[7][:20])
@@ -241,6 +239,101 @@ def test_a_state_file_is_continued_and_never_recounted(tmp_path):
     (tmp_path / "other").write_text("hello\n")
     with pytest.raises(DpradError, match="not the state"):
         audit(counted, state=tmp_path / "other", **question)
+
+
+def test_another_audit_is_not_continued(tmp_path):
+    """Other parameters, attack, threat: the state file is refused, not used."""
+    question = {"claim": ONE, "prior": Prior.uniform(5), "trials": 500}
+    path = tmp_path / "state"
+    audit(mechanisms.GRR(epsilon=3.0, size=5), state=path, **question)
+    for subject, more in (
+        (mechanisms.GRR(epsilon=1.0, size=5), {}),
+        (mechanisms.GRR(epsilon=3.0, size=5), {"attack": lambda o, k: o}),
+        (mechanisms.GRR(epsilon=3.0, size=5), {"threat": Threat(loss="absolute", eta=1)}),
+    ):
+        with pytest.raises(DpradError, match="another audit"):
+            audit(subject, state=path, **question | more)
+    lines = path.read_text().splitlines()
+    edited = json.loads(lines[1])
+    edited["result"]["groups"][0][2] = edited["result"]["groups"][0][1] + 35
+    path.write_text("\n".join([lines[0], json.dumps(edited), *lines[2:]]) + "\n")
+    with pytest.raises(DpradError, match="does not add up"):
+        audit(mechanisms.GRR(epsilon=3.0, size=5), state=path, **question)
+
+
+class OwnSeed:
+    """A correct, tight coin that brings its own random numbers."""
+
+    def __init__(self):
+        self.rng = np.random.default_rng(0)
+
+    def randomise(self, record):
+        return record if self.rng.random() < math.e / (1 + math.e) else 1 - record
+
+
+def test_noise_must_not_be_repeated(tmp_path):
+    """In another process or session it would start from its seed again."""
+    question = {"claim": ONE, "prior": Prior.uniform(2), "trials": 500}
+    with pytest.raises(DpradError, match="workers must be 1"):
+        audit(OwnSeed(), workers=2, **question)
+    path = tmp_path / "state"
+    audit(OwnSeed(), state=path, **question)
+    with pytest.raises(DpradError, match="cannot be continued"):
+        audit(OwnSeed(), state=path, **question)
+
+
+def test_a_clock_does_not_discard_what_is_stored(tmp_path):
+    question = {"claim": ONE, "prior": Prior.uniform(2), "trials": 2000}
+    path = tmp_path / "state"
+    whole = audit(noisy_coin, state=path, attack=first_guess, **question)
+    again = audit(noisy_coin, state=path, attack=first_guess, max_seconds=0, **question)
+    assert again.trials == whole.trials == 2000
+
+
+def first_guess(outputs, known):
+    return outputs
+
+
+def test_natural_outputs_of_a_model():
+    """Values, rows of bits and lists of members are read as the model's own."""
+
+    def bits(record, rng):
+        row = rng.random(6) < 1 / (math.e + 1)
+        row[record] = rng.random() < 0.5
+        return row.astype(int).tolist()
+
+    def word(record, rng):
+        return record if rng.random() < 0.7 else str(rng.choice(list("abc")))
+
+    encoded = audit(
+        bits, claim=ONE, prior=Prior.uniform(6), model=mechanisms.OUE(epsilon=1.0, size=6),
+        trials=4000, confidence=0.9999,
+    )  # fmt: skip
+    assert encoded.verdict == "consistent" and encoded.epsilon_interval[0] < 1.0
+    words = audit(
+        word, claim=ONE, prior=records(list("abc")), model=mechanisms.GRR(epsilon=1.0, size=3),
+        trials=4000,
+    )  # fmt: skip
+    assert words.verdict == "violated"
+    with pytest.raises(DpradError, match="returns values of the prior"):
+        audit(
+            lambda r, rng: -2, claim=ONE, prior=Prior.uniform(3),
+            model=mechanisms.GRR(epsilon=1.0, size=3), trials=100,
+        )  # fmt: skip
+
+
+def test_outputs_of_any_length_and_kind(tmp_path):
+    def ragged(record, rng):
+        return list(rng.random(1 if rng.random() < 0.99 else 3) + record)
+
+    def raw(record, rng):
+        return bytes([record, int(rng.integers(4))])
+
+    for run in (ragged, raw):
+        found = audit(
+            run, claim=ONE, prior=records([0, 1]), trials=3000, state=tmp_path / run.__name__
+        )
+        assert found.verdict == "violated"
 
 
 SCRIPT = """

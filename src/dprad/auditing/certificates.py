@@ -62,8 +62,9 @@ def certify(
     """All certificates that apply, and a lower bound on RAD; together valid at level alpha."""
     found = []
     main = (1.0 - RAD_SHARE) * alpha
-    equal = _candidates(tally, game)
-    if delta == 0.0 and any(0.0 < k < 1.0 for k in tally.groups):
+    equal = _candidates(game)
+    # which certificates there are is decided by the game, never by the runs
+    if delta == 0.0 and not game.everything_known:
         found.append(Certificate("posterior cap", _cap(tally, main, sequential)))
     elif delta > 0.0 and equal is not None:
         found.append(
@@ -76,9 +77,9 @@ def certify(
     return tuple(found), low
 
 
-def _candidates(tally: Tally, game: Game) -> int | None:
+def _candidates(game: Game) -> int | None:
     """How many equally likely classes there are, if nothing is known and each is one set."""
-    if not (game.nothing_known and game.singletons and game.uniform and len(tally.groups) <= 1):
+    if not (game.nothing_known and game.singletons and game.uniform):
         return None
     return None if game.probabilities is None else len(game.probabilities)
 
@@ -91,6 +92,8 @@ def cap_log_odds(k: FloatArray, epsilon: float) -> FloatArray:
 
 def _cap(tally: Tally, alpha: float, sequential: bool) -> float:
     groups = {k: v for k, v in tally.groups.items() if 0.0 < k < 1.0}
+    if not groups:
+        return 0.0
     chance = np.array(list(groups))
     guesses = np.array([n for n, _ in groups.values()], dtype=float)
     hits = np.array([s for _, s in groups.values()], dtype=float)

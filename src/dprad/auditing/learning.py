@@ -124,9 +124,10 @@ def _count(one: Any, two: Any) -> _Counts:
 @dataclass(frozen=True, slots=True, eq=False)
 class _Classified:
     model: Any
+    width: int
 
     def __call__(self, outputs: Any) -> FloatArray:
-        chance = self.model.predict_proba(_features(outputs))[:, 1]
+        chance = self.model.predict_proba(_features(outputs, self.width))[:, 1]
         odds = np.log(np.maximum(chance, 1e-12)) - np.log(np.maximum(1.0 - chance, 1e-12))
         return np.asarray(odds)
 
@@ -139,12 +140,13 @@ def _classify(one: Any, two: Any, seed: int) -> _Classified:
             "outputs that are numbers or vectors need scikit-learn: pip install 'dprad[audit]', or "
             "give an attack of your own."
         ) from None
-    x = np.concatenate([_features(one), _features(two)])
+    width = max(_features(one).shape[1], _features(two).shape[1])
+    x = np.concatenate([_features(one, width), _features(two, width)])
     y = np.r_[np.zeros(len(one)), np.ones(len(two))]
     model = HistGradientBoostingClassifier(
         max_iter=60, max_leaf_nodes=16, min_samples_leaf=max(20, len(y) // 100), random_state=seed
     )
-    return _Classified(model.fit(x, y))
+    return _Classified(model.fit(x, y), width)
 
 
 def _threshold(
@@ -180,20 +182,24 @@ def _key(output: Any) -> Any:
         return tuple(_key(o) for o in output)
     if isinstance(output, np.generic):
         return output.item()
+    if isinstance(output, bytes):
+        return output.hex()
+    if isinstance(output, dict | set):
+        return str(sorted(map(str, output.items() if isinstance(output, dict) else output)))
     return output
 
 
-def _features(outputs: Any) -> FloatArray:
-    """Outputs as rows of numbers; what is none is missing."""
+def _features(outputs: Any, width: int | None = None) -> FloatArray:
+    """Outputs as rows of `width` numbers (default: of the longest); what is none is missing."""
     rows = []
     for output in outputs:
         flat: list[float] = []
         _flatten(output, flat)
         rows.append(flat)
-    width = max((len(r) for r in rows), default=0)
-    table = np.full((len(rows), max(width, 1)), np.nan)
+    wide = max((len(r) for r in rows), default=0) if width is None else width
+    table = np.full((len(rows), max(wide, 1)), np.nan)
     for i, row in enumerate(rows):
-        table[i, : len(row)] = row
+        table[i, : min(len(row), wide)] = row[:wide]
     return np.asarray(np.clip(table, -1e300, 1e300))
 
 
@@ -204,7 +210,7 @@ def _flatten(output: Any, into: list[float]) -> None:
         return
     try:
         into.append(float(output))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         into.append(float(zlib.crc32(str(output).encode())) if output is not None else np.nan)
 
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from dprad import bounds
 from dprad.arrays import Column
-from dprad.attacks.optimal import optimal_attack
+from dprad.attacks.optimal import OptimalAttack, optimal_attack
 from dprad.auditing import learning
 from dprad.auditing.certificates import HIGHEST, Certificate, certify, lower_mean
 from dprad.auditing.model import ModelEstimate, estimate
@@ -32,12 +32,15 @@ from dprad.errors import DpradError, number, whole
 from dprad.exact import Sampling, solve
 from dprad.games import Game, play
 from dprad.guarantees import Guarantee, PureDP
+from dprad.mechanisms import packed
 from dprad.mechanisms.base import Mechanism
 from dprad.mechanisms.black_box import BlackBox
 from dprad.mechanisms.bounded import Hybrid
+from dprad.mechanisms.grr import GRR
 from dprad.mechanisms.hadamard import HadamardResponse
 from dprad.mechanisms.hashing import OLH
 from dprad.mechanisms.subset import SubsetSelection
+from dprad.mechanisms.unary import Bits
 from dprad.priors import Prior
 from dprad.reading import Query, reads
 from dprad.results import Audit
@@ -146,10 +149,23 @@ def audit(
     count = whole(workers, "workers", low=1)
     read = reads(subject, prior, threat, query)
     assert prior.probabilities is not None and prior.support is not None
-    file = State.open(state, _key(subject, claim, prior, threat, n, confidence, sequential, seed))
+    _own_randomness(subject, count)
+    # looking at a clock, or at a half-finished audit, is looking at the runs
+    sequential_test = sequential or state is not None or max_seconds is not None
+    told = {"attack": attack, "model": model, "query": query, "vectorised": vectorised}
+    file = State.open(
+        state,
+        _key(subject, claim, prior, threat, game, read, n, confidence, sequential, seed, told),
+    )
+    if file.lines and isinstance(subject, BlackBox) and not subject.takes_rng:
+        raise DpradError(
+            "this audit cannot be continued: the function has its own random numbers, and might "
+            "repeat those of the first session. Let it take rng: run(record, rng)."
+        )
     stop = _Stop(begin, max_seconds)
     notes: list[str] = []
-    model_at = model if model is not None else run if hasattr(run, "epsilon") else None
+    exact = isinstance(run, Mechanism) and hasattr(run, "log_likelihood")
+    model_at = model if model is not None else run if exact and hasattr(run, "epsilon") else None
     studied = 0
 
     if attack is None and (model is not None or hasattr(subject, "log_likelihood")):
@@ -175,6 +191,8 @@ def audit(
         assert prior.support is not None
         labels = prior.support
         chosen = player(attack, game, prior, threat)
+        if isinstance(subject, BlackBox) and isinstance(attack, OptimalAttack):
+            chosen = _translated(chosen, attack.mechanism, prior)
     counted = n - studied
     assert prior.probabilities is not None
     # a claim that is a whole curve limits the extra risk beyond any one of its points
@@ -184,32 +202,28 @@ def audit(
     _warn_if_hopeless(game, epsilon, delta, alpha, counted, sequential)
 
     job = Job(subject, read, labels, prior.probabilities, game, chosen, seed)
-    tally, finished = Tally(), True
+    tally = Tally()
     plan = sizes(counted)
-    done = {i: Tally.from_plain(p) for i, p in file.done("runs").items()}
+    done = {i: Tally.checked(p, plan, i) for i, p in file.done("runs").items()}
     meter = _Meter(progress, counted, begin)
     try:
         for i, part in run_all(job.chunk, plan, done, count, not isinstance(subject, BlackBox)):
             file.put("runs", i, part.to_plain())
             tally = tally + part
             meter.show(tally.runs)
-            if stop.now():
-                finished = tally.runs == counted
+            if i not in done and stop.now():
                 break
             if sequential and _enough(tally, test, precision):
                 break
     except KeyboardInterrupt:
         notes.append("interrupted: this is what was known by then")
-        finished = False
+        sequential_test = True
     finally:
         meter.close()
     if tally.runs == 0:
         raise DpradError("the audit was stopped before the first runs were counted.")
-    if not finished:
-        # stopping on a clock is stopping at a time that may depend on the runs
-        sequential = True
     return _result(
-        tally, test, claim, sequential, model_at, prior, threat, query, notes, studied,
+        tally, test, claim, sequential_test, model_at, prior, threat, query, notes, studied,
         time.monotonic() - begin,
     )  # fmt: skip
 
@@ -392,8 +406,11 @@ def _result(
 
         top = float(getattr(model_at, "highest", 24.0))
         steady = not isinstance(first, SubsetSelection | OLH | HadamardResponse | Hybrid)
-        found_model = estimate(curve, rad, interval, highest=top, monotone=steady)
-        if found_model.warning:
+        try:
+            found_model = estimate(curve, rad, interval, highest=top, monotone=steady)
+        except (DpradError, ArithmeticError) as error:
+            notes.append(f"no estimate by the model: {error}")
+        if found_model is not None and found_model.warning:
             notes.append(found_model.warning)
     return Audit(
         verdict="violated" if violated else "consistent",
@@ -432,30 +449,102 @@ def _family(model_at: Any) -> Callable[[float], Any] | None:
     return None
 
 
+def _own_randomness(subject: Any, workers: int) -> None:
+    """Processes would repeat the random numbers of a function that brings its own."""
+    if workers > 1 and isinstance(subject, BlackBox) and not subject.takes_rng:
+        raise DpradError(
+            "workers must be 1 for a function that has its own random numbers: other processes "
+            "might repeat them, and runs would not be independent. Let it take rng: "
+            "run(record, rng)."
+        )
+
+
+def _translated(play_on: Any, mechanism: Any, prior: Prior) -> Any:
+    """The attack of a model reads what the model returns: codes, or packed bits."""
+
+    def played(outputs: Any, records: Any, rng: np.random.Generator) -> Any:
+        return play_on(as_model(outputs, mechanism, prior), records, rng)
+
+    return played
+
+
+def as_model(outputs: Any, mechanism: Any, prior: Prior) -> Any:
+    """Natural outputs in the form of the model's own: values to codes, bits or members to sets."""
+    name = type(mechanism).__name__
+    given = outputs.tolist() if isinstance(outputs, np.ndarray) else list(outputs)
+    if isinstance(mechanism, GRR):
+        assert prior.support is not None
+        number = {v: i for i, v in enumerate(prior.support.tolist())}
+        try:
+            return np.array([number[v] for v in given], dtype=np.intp)
+        except (KeyError, TypeError):
+            raise DpradError(f"{name} returns values of the prior, but run did not.") from None
+    if not isinstance(mechanism, Bits | SubsetSelection):
+        return outputs
+    if isinstance(outputs, np.ndarray) and outputs.dtype == np.uint64:
+        return outputs
+    m = mechanism.size
+    rows = np.zeros((len(given), m), dtype=bool)
+    try:
+        for i, row in enumerate(given):
+            whole_row = len(row) == m and set(row) <= {0, 1}
+            rows[i] = row if whole_row else False
+            if not whole_row:
+                rows[i, [int(v) for v in row]] = True
+    except (TypeError, ValueError, IndexError):
+        raise DpradError(
+            f"{name} returns {m} bits, or a list of codes 0 .. {m - 1}, but run did not."
+        ) from None
+    return packed.pack(rows)
+
+
 def _key(
     subject: Any,
     claim: Guarantee,
     prior: Prior,
     threat: Threat,
+    game: Game,
+    read: Column,
     trials: int,
     confidence: float,
     sequential: bool,
     seed: int,
+    told: dict[str, Any],
 ) -> dict[str, Any]:
     """What makes two audits the same, as plain data."""
     assert prior.probabilities is not None and prior.support is not None
-    table = repr((prior.support.tolist(), prior.probabilities.tolist())).encode()
-    name = getattr(getattr(subject, "run", subject), "__qualname__", type(subject).__name__)
+    assert game.fiber_of is not None and game.luck is not None and game.target_of is not None
+    tables = [prior.support, prior.probabilities, read, game.fiber_of, game.target_of, game.luck]
+    plain = repr([t.tolist() for t in tables]).encode()
     return {
-        "subject": str(name),
+        "format": 1,
+        "subject": _identity(subject),
         "claim": claim.describe(),
-        "prior": hashlib.sha256(table).hexdigest()[:16],
+        "game": hashlib.sha256(plain).hexdigest()[:16],
         "threat": threat.describe(),
         "trials": trials,
         "confidence": confidence,
         "sequential": sequential,
         "rng": seed,
+        **{name: _identity(value) for name, value in told.items()},
     }
+
+
+def _identity(thing: Any) -> str:
+    """A name and a digest: of the parameters of a mechanism, of the code of a function."""
+    if thing is None or isinstance(thing, str | bool | int | float | list | tuple):
+        return repr(thing)
+    if isinstance(thing, BlackBox):
+        return _identity(thing.run)
+    if hasattr(thing, "describe"):
+        return repr(thing.describe())
+    code = getattr(thing, "__code__", None)
+    name = getattr(thing, "__qualname__", type(thing).__qualname__)
+    if code is None:
+        return str(name)
+    inside = [code.co_code, repr(code.co_consts), repr(code.co_names)]
+    digest = hashlib.sha256(repr(inside).encode()).hexdigest()[:16]
+    return f"{name} {digest}"
 
 
 class _Stop:

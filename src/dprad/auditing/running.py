@@ -217,7 +217,10 @@ class State:
         file = Path(path)
         lines: dict[str, dict[int, Any]] = {}
         if file.exists() and file.stat().st_size:
-            text = file.read_bytes()
+            try:
+                text = file.read_bytes()
+            except OSError as error:
+                raise DpradError(f"{file} cannot be read: {error.strerror}.") from None
             whole, _, _ = text.rpartition(b"\n")
             rows = [_row(line) for line in whole.split(b"\n") if line.strip()]
             if not rows or rows[0] is None or rows[0].get("dprad") != "audit":
@@ -249,11 +252,21 @@ class State:
         """Keep a result, on disk before anything else happens."""
         if self.path is None or chunk in self.done(phase):
             return
-        line = json.dumps({"phase": phase, "chunk": chunk, "result": result}) + "\n"
+        line = json.dumps({"phase": phase, "chunk": chunk, "result": result}, default=_jsonable)
         with self.path.open("a") as file:
-            file.write(line)
+            file.write(line + "\n")
             file.flush()
             os.fsync(file.fileno())
+
+
+def _jsonable(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, set | frozenset):
+        return sorted(map(str, value))
+    return str(value)
 
 
 def _row(line: bytes) -> dict[str, Any] | None:

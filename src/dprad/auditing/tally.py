@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from dprad.arrays import BoolArray, FloatArray
+from dprad.errors import DpradError
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,25 @@ class Tally:
         groups = [[k, n, s] for k, (n, s) in sorted(self.groups.items())]
         counts = {"runs": self.runs, "passes": self.passes, "plus": self.plus}
         return {**counts, "minus": self.minus, "groups": groups}
+
+    @classmethod
+    def checked(cls, plain: Any, plan: list[int], chunk: int) -> Tally:
+        """From a state file that may have been edited: the counts of a chunk of this plan."""
+        try:
+            found = cls.from_plain(plain)
+            made = sum(n for n, _ in found.groups.values())
+            sound = (
+                0 <= chunk < len(plan)
+                and found.runs == plan[chunk]
+                and found.passes + made == found.runs
+                and all(0 <= s <= n and 0.0 <= k <= 1.0 for k, (n, s) in found.groups.items())
+                and 0 <= found.plus + found.minus <= found.runs
+            )
+        except (KeyError, TypeError, ValueError):
+            sound = False
+        if not sound:
+            raise DpradError(f"the state file is damaged: chunk {chunk} does not add up.")
+        return found
 
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> Tally:

@@ -136,8 +136,8 @@ def load(name: str) -> Any:
         sys.path.insert(0, here)
     try:
         found: Any = importlib.import_module(module)
-    except ImportError as error:
-        raise DpradError(f"{module} cannot be imported: {error}.") from None
+    except Exception as error:
+        raise DpradError(f"{module} cannot be imported: {type(error).__name__}: {error}.") from None
     for part in path.split("."):
         if not hasattr(found, part):
             raise DpradError(f"{module} has nothing called {path!r}.")
