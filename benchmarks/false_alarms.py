@@ -13,7 +13,7 @@ from dprad.mechanisms import GRR, OUE, Laplace
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from gallery import SOUND
 
-AUDITS, CALLS = 100, 3000
+AUDITS, CALLS = 50, 2000
 
 
 def main():
