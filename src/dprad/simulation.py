@@ -100,13 +100,13 @@ def simulate(
         z = random.choice(len(read), size=count, p=prior.probabilities)
         outputs = mechanism.sample(read[z], random)
         guess = play_attack(outputs, z, random)
-        right[a : a + count] = _hits(game, z, guess)
+        right[a : a + count] = hits(game, z, guess)
         if game.nothing_known:
             assert game.luck is not None
             luck[a : a + count] = np.where(guess >= 0, game.luck[guess], 0.0)
         else:
             other = random.choice(len(read), size=count, p=prior.probabilities)
-            luck[a : a + count] = _hits(game, other, play_attack(outputs, other, random))
+            luck[a : a + count] = hits(game, other, play_attack(outputs, other, random))
     terms = right - luck
     rad = float(terms.mean())
     return Risk(
@@ -151,7 +151,8 @@ def _interval(
     return 2 * low - 1, 2 * high - 1
 
 
-def _hits(game: Game, records: IntArray, guess: IntArray) -> BoolArray:
+def hits(game: Game, records: IntArray, guess: IntArray) -> BoolArray:
+    """Which guesses (codes, -1 for a pass) are right about which records."""
     assert game.target_of is not None and game.right is not None
     hit = np.zeros(len(records), dtype=bool)
     made = guess >= 0

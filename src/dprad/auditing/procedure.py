@@ -9,9 +9,7 @@ alpha. 5. The model-based estimate is told apart: it refutes nothing.
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import math
-import sys
 import time
 import warnings
 from collections.abc import Callable
@@ -22,25 +20,24 @@ import numpy as np
 from dprad import bounds
 from dprad.arrays import Column
 from dprad.attacks.optimal import OptimalAttack, optimal_attack
-from dprad.auditing import learning
+from dprad.auditing import identity, learning
 from dprad.auditing.certificates import HIGHEST, Certificate, certify, lower_mean
+from dprad.auditing.clock import Meter, Stop
 from dprad.auditing.model import ModelEstimate, estimate
 from dprad.auditing.running import Job, State, run_all, sample, sizes
 from dprad.auditing.tally import Tally
+from dprad.auditing.translation import translated
 from dprad.confidence import clopper_pearson
 from dprad.errors import DpradError, number, whole
 from dprad.exact import Sampling, solve
 from dprad.games import Game, play
 from dprad.guarantees import Guarantee, PureDP
-from dprad.mechanisms import packed
 from dprad.mechanisms.base import Mechanism
 from dprad.mechanisms.black_box import BlackBox
 from dprad.mechanisms.bounded import Hybrid
-from dprad.mechanisms.grr import GRR
 from dprad.mechanisms.hadamard import HadamardResponse
 from dprad.mechanisms.hashing import OLH
 from dprad.mechanisms.subset import SubsetSelection
-from dprad.mechanisms.unary import Bits
 from dprad.priors import Prior
 from dprad.reading import Query, reads
 from dprad.results import Audit
@@ -155,14 +152,16 @@ def audit(
     told = {"attack": attack, "model": model, "query": query, "vectorised": vectorised}
     file = State.open(
         state,
-        _key(subject, claim, prior, threat, game, read, n, confidence, sequential, seed, told),
+        identity.key(
+            subject, claim, prior, threat, game, read, n, confidence, sequential, seed, told
+        ),
     )
     if file.lines and isinstance(subject, BlackBox) and not subject.takes_rng:
         raise DpradError(
             "this audit cannot be continued: the function has its own random numbers, and might "
             "repeat those of the first session. Let it take rng: run(record, rng)."
         )
-    stop = _Stop(begin, max_seconds)
+    stop = Stop(begin, max_seconds)
     notes: list[str] = []
     exact = isinstance(run, Mechanism) and hasattr(run, "log_likelihood")
     model_at = model if model is not None else run if exact and hasattr(run, "epsilon") else None
@@ -172,9 +171,7 @@ def audit(
         named = _named(model_at, epsilon) if model is not None else subject
         attack = optimal_attack(named, prior=prior, threat=threat, query=query)
     if attack is None:
-        learned, studied = _learn(
-            subject, prior, read, n, epsilon, delta, alpha, seed, count, file, stop
-        )
+        learned, studied = _learn(subject, prior, read, n, delta, alpha, seed, count, file, stop)
         a, b = learned.pair
         notes.append(
             f"compared the records {_label(prior, a)!r} and {_label(prior, b)!r}, found by "
@@ -192,7 +189,7 @@ def audit(
         labels = prior.support
         chosen = player(attack, game, prior, threat)
         if isinstance(subject, BlackBox) and isinstance(attack, OptimalAttack):
-            chosen = _translated(chosen, attack.mechanism, prior)
+            chosen = translated(chosen, attack.mechanism, prior)
     counted = n - studied
     assert prior.probabilities is not None
     # a claim that is a whole curve limits the extra risk beyond any one of its points
@@ -205,7 +202,7 @@ def audit(
     tally = Tally()
     plan = sizes(counted)
     done = {i: Tally.checked(p, plan, i) for i, p in file.done("runs").items()}
-    meter = _Meter(progress, counted, begin)
+    meter = Meter(progress, counted, begin)
     try:
         for i, part in run_all(job.chunk, plan, done, count, not isinstance(subject, BlackBox)):
             file.put("runs", i, part.to_plain())
@@ -259,16 +256,14 @@ def _learn(
     prior: Prior,
     read: Column,
     trials: int,
-    epsilon: float,
     delta: float,
     alpha: float,
     seed: int,
     workers: int,
     file: State,
-    stop: _Stop,
+    stop: Stop,
 ) -> tuple[learning.Learned, int]:
     """Study some records; what was seen is kept in the state file."""
-    del epsilon
     assert prior.probabilities is not None and prior.support is not None
     stream = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
     places = learning.candidates(prior.probabilities, stream)
@@ -457,125 +452,3 @@ def _own_randomness(subject: Any, workers: int) -> None:
             "might repeat them, and runs would not be independent. Let it take rng: "
             "run(record, rng)."
         )
-
-
-def _translated(play_on: Any, mechanism: Any, prior: Prior) -> Any:
-    """The attack of a model reads what the model returns: codes, or packed bits."""
-
-    def played(outputs: Any, records: Any, rng: np.random.Generator) -> Any:
-        return play_on(as_model(outputs, mechanism, prior), records, rng)
-
-    return played
-
-
-def as_model(outputs: Any, mechanism: Any, prior: Prior) -> Any:
-    """Natural outputs in the form of the model's own: values to codes, bits or members to sets."""
-    name = type(mechanism).__name__
-    given = outputs.tolist() if isinstance(outputs, np.ndarray) else list(outputs)
-    if isinstance(mechanism, GRR):
-        assert prior.support is not None
-        number = {v: i for i, v in enumerate(prior.support.tolist())}
-        try:
-            return np.array([number[v] for v in given], dtype=np.intp)
-        except (KeyError, TypeError):
-            raise DpradError(f"{name} returns values of the prior, but run did not.") from None
-    if not isinstance(mechanism, Bits | SubsetSelection):
-        return outputs
-    if isinstance(outputs, np.ndarray) and outputs.dtype == np.uint64:
-        return outputs
-    m = mechanism.size
-    rows = np.zeros((len(given), m), dtype=bool)
-    try:
-        for i, row in enumerate(given):
-            whole_row = len(row) == m and set(row) <= {0, 1}
-            rows[i] = row if whole_row else False
-            if not whole_row:
-                rows[i, [int(v) for v in row]] = True
-    except (TypeError, ValueError, IndexError):
-        raise DpradError(
-            f"{name} returns {m} bits, or a list of codes 0 .. {m - 1}, but run did not."
-        ) from None
-    return packed.pack(rows)
-
-
-def _key(
-    subject: Any,
-    claim: Guarantee,
-    prior: Prior,
-    threat: Threat,
-    game: Game,
-    read: Column,
-    trials: int,
-    confidence: float,
-    sequential: bool,
-    seed: int,
-    told: dict[str, Any],
-) -> dict[str, Any]:
-    """What makes two audits the same, as plain data."""
-    assert prior.probabilities is not None and prior.support is not None
-    assert game.fiber_of is not None and game.luck is not None and game.target_of is not None
-    tables = [prior.support, prior.probabilities, read, game.fiber_of, game.target_of, game.luck]
-    plain = repr([t.tolist() for t in tables]).encode()
-    return {
-        "format": 1,
-        "subject": _identity(subject),
-        "claim": claim.describe(),
-        "game": hashlib.sha256(plain).hexdigest()[:16],
-        "threat": threat.describe(),
-        "trials": trials,
-        "confidence": confidence,
-        "sequential": sequential,
-        "rng": seed,
-        **{name: _identity(value) for name, value in told.items()},
-    }
-
-
-def _identity(thing: Any) -> str:
-    """A name and a digest: of the parameters of a mechanism, of the code of a function."""
-    if thing is None or isinstance(thing, str | bool | int | float | list | tuple):
-        return repr(thing)
-    if isinstance(thing, BlackBox):
-        return _identity(thing.run)
-    if hasattr(thing, "describe"):
-        return repr(thing.describe())
-    code = getattr(thing, "__code__", None)
-    name = getattr(thing, "__qualname__", type(thing).__qualname__)
-    if code is None:
-        return str(name)
-    inside = [code.co_code, repr(code.co_consts), repr(code.co_names)]
-    digest = hashlib.sha256(repr(inside).encode()).hexdigest()[:16]
-    return f"{name} {digest}"
-
-
-class _Stop:
-    """A clock."""
-
-    def __init__(self, begin: float, max_seconds: float | None) -> None:
-        limit = None if max_seconds is None else number(max_seconds, "max_seconds", low=0)
-        self.end = math.inf if limit is None else begin + limit
-
-    def now(self) -> bool:
-        return time.monotonic() >= self.end
-
-
-class _Meter:
-    """Progress on standard error: runs, rate, time left."""
-
-    def __init__(self, wanted: bool, total: int, begin: float) -> None:
-        self.wanted, self.total, self.begin, self.last = wanted, total, begin, 0.0
-
-    def show(self, runs: int) -> None:
-        now = time.monotonic()
-        if not self.wanted or (now - self.last < 0.5 and runs < self.total):
-            return
-        self.last = now
-        rate = runs / max(now - self.begin, 1e-9)
-        left = (self.total - runs) / max(rate, 1e-9)
-        sys.stderr.write(
-            f"\r{runs:,} of {self.total:,} runs, {rate:,.0f} a second, {left:,.0f} s left   "
-        )
-        sys.stderr.flush()
-
-    def close(self) -> None:
-        if self.wanted and self.last:
-            sys.stderr.write("\n")

@@ -17,11 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from dprad.arrays import BoolArray, Column, FloatArray, IntArray
+from dprad.arrays import Column, FloatArray, IntArray
 from dprad.auditing.tally import Tally
 from dprad.errors import DpradError
 from dprad.games import Game
 from dprad.mechanisms.black_box import BlackBox
+from dprad.simulation import hits
 
 # Sizes of chunks: they double every so many, from the first to the largest.
 FIRST, LARGEST, DOUBLE = 64, 16_384, 8
@@ -61,12 +62,12 @@ class Job:
         z = self._draw(size, rng)
         outputs = sample(self.mechanism, self.read[z], self.labels[z], rng, first)
         guess = self.play(outputs, z, rng)
-        right = self._hits(z, guess)
+        right = hits(self.game, z, guess)
         blind = self._blind(z, guess)
         if self.game.nothing_known:
             return Tally.of(blind, right, None)
         other = self._draw(size, rng)
-        return Tally.of(blind, right, self._hits(other, self.play(outputs, other, rng)))
+        return Tally.of(blind, right, hits(self.game, other, self.play(outputs, other, rng)))
 
     def _draw(self, size: int, rng: np.random.Generator) -> IntArray:
         """Records from the prior."""
@@ -74,13 +75,6 @@ class Job:
         if p[0] == p[-1] and np.all(p == p[0]):
             return rng.integers(len(p), size=size)
         return rng.choice(len(p), size=size, p=p)
-
-    def _hits(self, records: IntArray, guess: IntArray) -> BoolArray:
-        game = self.game
-        assert game.target_of is not None and game.right is not None
-        hit, made = np.zeros(len(records), dtype=bool), guess >= 0
-        hit[made] = game.right(game.target_of[records[made]], guess[made])
-        return hit
 
     def _blind(self, records: IntArray, guess: IntArray) -> FloatArray:
         """The prior chance of each guess given what is known; NaN for a pass."""

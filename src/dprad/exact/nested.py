@@ -11,7 +11,7 @@ largest density, P+ the heaviest window, k candidates,
 
 Hoeffding's inequality over outputs asks for fresh inner samples for every one. The bound does not
 count how far the candidates, found on a grid, are from the best window: that lowers the estimate by
-a term of second order. `assess` does not use this: quadrature is exact, and thousands of times
+a term of second order. `assess` does not use this: quadrature is exact, and hundreds of times
 faster (`benchmarks/bench_continuous.py`).
 """
 
