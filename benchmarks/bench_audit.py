@@ -42,6 +42,9 @@ def loop(mechanism, rng):
 
 def main():
     prior, total = Prior.uniform(SIZE), [0.0, 0.0]
+    claim = PureDP(1.0, neighbours="replace-one")
+    few = Prior.uniform(5)
+    audit(GRR(epsilon=1.0, size=5), claim=claim, prior=few, trials=1000, workers=2)  # imports
     for kind in (GRR, SubsetSelection, OUE):
         for epsilon in (1.0, 4.0, 8.0):
             mechanism = kind(epsilon=epsilon, size=SIZE)

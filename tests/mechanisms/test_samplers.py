@@ -65,6 +65,46 @@ def test_sampler_matches_likelihood(mechanism, rng):
         agree(drawn, expected, n)
 
 
+@pytest.mark.parametrize("epsilon", [0.0, 0.6, 1.1])
+@pytest.mark.parametrize("small", [0, 100])
+def test_subsets_are_uniform_however_they_begin(epsilon, small, rng, monkeypatch):
+    """The ways of large sets (a share of bits, many values at once), forced on small ones."""
+    from dprad.mechanisms import subset
+
+    monkeypatch.setattr(subset, "SMALL", small)
+    monkeypatch.setattr(subset, "BELOW", 0.5)
+    monkeypatch.setattr(subset, "MANY", 0)
+    mechanism, n = SubsetSelection(epsilon=epsilon, size=7), 60_000
+    every = packed.pack((np.arange(2**7)[:, None] >> np.arange(7)) & 1 == 1)
+    sets = mechanism.sample(np.full(n, 3), rng)
+    agree(
+        np.bincount(sets[:, 0].astype(int), minlength=2**7),
+        np.exp(mechanism.log_likelihood(every, 3)),
+        n,
+    )
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 1.0, 2.5, 6.0])
+def test_pairs_in_large_subsets(epsilon, rng):
+    """How often two values are in together: what uniform sets of that size would give."""
+    mechanism, n = SubsetSelection(epsilon=epsilon, size=700), 20_000
+    w, p = mechanism.subset, mechanism.p
+    sets = mechanism.sample(np.full(n, 123), rng)
+    assert np.all(packed.count(sets) == w)
+    bits = packed.unpack(sets, 700)
+    seen = bits[:, 123].mean()
+    assert abs(seen - p) < 5 / np.sqrt(n)
+    others = np.delete(bits, 123, axis=1).astype(np.float32)
+    pairs = (others.T @ others).astype(float)
+    a, b = w - 1, w  # members among the others
+    together = (seen * a * (a - 1) + (1 - seen) * b * (b - 1)) / (699 * 698)
+    upper = pairs[np.triu_indices(699, 1)]
+    spread = upper.var() / (n * together * (1 - together)) if together else 1.0
+    assert 0.9 < spread < 1.1
+    single = np.diag(pairs)
+    assert np.ptp(single) / n < 12 * np.sqrt(w / 700 / n) + 1e-9
+
+
 @pytest.mark.parametrize("mechanism", SETS, ids=repr)
 def test_sets_match_likelihood(mechanism, rng):
     assert isinstance(mechanism, Mechanism)

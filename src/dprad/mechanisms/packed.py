@@ -16,10 +16,14 @@ from dprad.arrays import BoolArray, IntArray
 Words = npt.NDArray[np.uint64]
 
 WORD = 64
-# Rough cost of a geometric draw, in random words; decides how many binary digits of q are used.
-DRAW_COST = 10.0
-# Words that are worked on at once: they fit into the cache.
+# Rough cost of a bit that is set by its place, in random words; decides how many binary digits of q
+# are used.
+DRAW_COST = 8.0
+# Words, and bits as bytes, that are worked on at once: they fit into the cache.
 BLOCK_WORDS = 2**15
+BLOCK_BITS = 2**20
+_ONE = np.uint64(1)
+_BIT = _ONE << np.arange(WORD, dtype=np.uint64)
 
 
 def width(size: int) -> int:
@@ -39,10 +43,11 @@ def contains(sets: Words, codes: Any) -> BoolArray:
 
 def put(sets: Words, codes: IntArray, values: BoolArray) -> None:
     """Set bit codes[i] of sets[i] to values[i], in place."""
-    rows = np.arange(len(sets))
-    bit = np.uint64(1) << (codes % WORD).astype(np.uint64)
-    word = codes // WORD
-    sets[rows, word] = np.where(values, sets[rows, word] | bit, sets[rows, word] & ~bit)
+    flat = sets.reshape(-1)
+    at = np.arange(len(sets)) * sets.shape[1] + (codes >> 6)
+    bit = _BIT[codes & 63]
+    held = flat[at]
+    flat[at] = np.where(values, held | bit, held & ~bit)
 
 
 def unpack(sets: Words, size: int) -> BoolArray:
@@ -65,27 +70,42 @@ def count(sets: Words) -> IntArray:
 
 
 def pick(sets: Words, rng: np.random.Generator) -> IntArray:
-    """A member of each set, all equally likely; -1 if it has none."""
-    found = np.empty(len(sets), dtype=np.intp)
-    step = max(1, BLOCK_WORDS // max(sets.shape[1], 8))
+    """A member of each set, all equally likely; -1 if it has none. O(words) a set."""
+    found = np.full(len(sets), -1, dtype=np.intp)
+    step = max(1, 8 * BLOCK_WORDS // max(sets.shape[1], 8))
     for a in range(0, len(sets), step):
         found[a : a + step] = _pick(sets[a : a + step], rng)
     return found
 
 
 def _pick(sets: Words, rng: np.random.Generator) -> IntArray:
-    small: Any = np.uint16 if sets.shape[1] * WORD < 2**16 else np.int64
-    upto = np.cumsum(np.bitwise_count(sets), axis=1, dtype=small)
-    total = upto[:, -1].astype(np.int64)
-    rank = (rng.random(len(sets)) * total).astype(np.int64)  # so many members go before
-    word = np.count_nonzero(upto <= rank.astype(small)[:, None], axis=1)
-    at = np.minimum(word, sets.shape[1] - 1)
-    rows = np.arange(len(sets))
-    rank -= np.where(at > 0, upto[rows, at - 1], 0)
-    octets = np.ascontiguousarray(sets[rows, at]).view(np.uint8).reshape(-1, 8)
-    bits = np.cumsum(np.unpackbits(octets, axis=1, bitorder="little"), axis=1, dtype=np.uint8)
-    bit = np.count_nonzero(bits <= rank.astype(np.uint8)[:, None], axis=1)
-    return np.where(total > 0, at * WORD + bit, -1)
+    rows, wide = sets.shape
+    upto = np.cumsum(np.bitwise_count(sets).reshape(-1), dtype=np.int64)  # over all sets at once
+    ends = upto[wide - 1 :: wide]
+    begin = np.concatenate([[0], ends[:-1]])
+    rank = begin + (rng.random(rows) * (ends - begin)).astype(np.int64)
+    at = np.minimum(np.searchsorted(upto, rank, side="right"), rows * wide - 1)
+    word = sets.reshape(-1)[at]
+    skip = rank - upto[at] + np.bitwise_count(word)  # members of the word that go before
+    bit = np.zeros(rows, dtype=np.int64)
+    for half in (32, 16, 8, 4, 2, 1):
+        below = np.bitwise_count(word & np.uint64((1 << half) - 1))
+        beyond = skip >= below
+        skip -= below * beyond
+        bit += half * beyond
+        word >>= (half * beyond).astype(np.uint64)
+    return np.where(ends > begin, (at % wide) * WORD + bit, -1)
+
+
+def scatter(sets: Words, draws: IntArray, size: int, rng: np.random.Generator) -> None:
+    """Add draws[i] random codes (some of them members already) to sets[i], in place."""
+    step = max(1, BLOCK_BITS // (sets.shape[1] * WORD))
+    for a in range(0, len(sets), step):
+        block = sets[a : a + step]
+        bits = np.zeros(block.size * WORD, dtype=np.uint8)
+        row = np.repeat(np.arange(len(block)) * (sets.shape[1] * WORD), draws[a : a + step])
+        bits[row + rng.integers(0, size, size=len(row))] = 1
+        block |= np.packbits(bits, bitorder="little").view(np.uint64).reshape(block.shape)
 
 
 def bernoulli(q: float, runs: int, size: int, rng: np.random.Generator) -> Words:
@@ -110,6 +130,19 @@ def bernoulli(q: float, runs: int, size: int, rng: np.random.Generator) -> Words
     _sprinkle(flat, left, rng)
     trim(words, size)
     return words
+
+
+def toggle(sets: Words, rows: IntArray, codes: IntArray, need: IntArray) -> BoolArray:
+    """Add codes[i] to sets[rows[i]] if need[i] > 0, drop it if need[i] < 0, where it can be.
+
+    In place; tells where that was done.
+    """
+    flat = sets.reshape(-1)
+    at, bit = rows * sets.shape[1] + (codes >> 6), _BIT[codes & 63]
+    held = flat[at]
+    fits = (need != 0) & (((held & bit) != 0) == (need < 0))
+    flat[at] = held ^ (bit * fits)
+    return np.asarray(fits)
 
 
 def trim(sets: Words, size: int) -> None:
@@ -141,19 +174,15 @@ def _sprinkle(words: Words, probability: float, rng: np.random.Generator) -> Non
     if probability >= 1.0:
         words[:] = ~np.uint64(0)
         return
-    total = len(words) * WORD
-    at = -1
-    while at < total - 1:
+    total, rate = len(words) * WORD, -np.log1p(-probability)
+    at = 0
+    while at < total:
         expected = (total - at) * probability
-        draws = int(expected + 6 * np.sqrt(expected) + 16)
-        gaps = rng.geometric(probability, size=draws)
-        # a gap beyond the end is as good as infinite, and must not overflow the sum
-        position = at + np.cumsum(np.minimum(gaps, total + 1))
-        at = int(position[-1])
-        position = position[position < total]
-        if not len(position):
-            break
-        word = position // WORD
-        begin = np.flatnonzero(np.r_[True, word[1:] != word[:-1]])
-        bits = np.uint64(1) << (position % WORD).astype(np.uint64)
-        words[word[begin]] |= np.bitwise_or.reduceat(bits, begin)
+        draws = min(int(expected + 4 * np.sqrt(expected) + 16), BLOCK_WORDS)
+        # the whole part of an exponential waiting time is geometric; a gap beyond the end is as
+        # good as infinite, and must not overflow the sum
+        gaps = np.minimum(rng.standard_exponential(draws) / rate, total + 1.0).astype(np.int64) + 1
+        place = (at - 1) + np.cumsum(gaps)
+        at = int(place[-1]) + 1
+        place = place[: np.searchsorted(place, total)]
+        np.bitwise_or.at(words, place >> 6, _BIT[place & 63])

@@ -19,11 +19,11 @@ from dprad.mechanisms.base import categories, check_parameters, quotient
 from dprad.mechanisms.packed import Words
 from dprad.mechanisms.support import Supports
 
-# Below this share of members (or of others) trying random values takes too long.
-RARE = 0.15
-# Random values that are tried before sets of the right size are put aside.
-TRIES = 8
-_BITS, _NONE = np.uint64(1) << np.arange(64, dtype=np.uint64), np.uint64(0)
+# Sets of at most so many members begin empty; larger ones so many deviations too small.
+SMALL, BELOW = 100, 2.0
+# What is missing is added at once where it is more than this on average; the rest one by one, by so
+# many tries in a row.
+MANY, TRIES = 8, 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,54 +85,41 @@ class SubsetSelection:
         )
 
     def sample(self, records: Any, rng: np.random.Generator) -> Words:
-        """One packed set a record. O(n m/64), and as often as sizes must be mended.
+        """One packed set a record. O(n (m/64 + sqrt(w))) after O(1) random words a word.
 
-        Independent bits give every set of their size with equal chance; so does dropping or adding
-        random members until the size is right. The truth is put in or left out at the end.
+        Independent bits give every set of their size with equal chance; so does adding random
+        values, or dropping random members, until the size is right. Sets begin a little too small,
+        or empty. The truth is put in or left out at the end.
         """
         codes = categories(records, self.size, "SubsetSelection").reshape(-1)
-        m, w = self.size, self.subset
+        m, w, none = self.size, self.subset, np.zeros(len(codes), dtype=bool)
         truth = rng.random(len(codes)) < self.p
         wanted = w - truth.astype(np.intp)  # among the m - 1 others
-        share = min(1.0, max(0.0, (w - self.p) / (m - 1))) if m > 1 else 0.0
-        # a little off, to the side from which sizes are mended with fewer tries
-        off = np.sqrt(share * (1.0 - share) / m) * (-1.5 if share < 0.5 else 1.5)
-        share = min(1.0, max(0.0, share + float(off)))
+        share = (w - BELOW * np.sqrt(w)) / m if w > SMALL else 0.0
         sets = packed.bernoulli(share, len(codes), m, rng)
-        packed.put(sets, codes, np.zeros(len(codes), dtype=bool))
-        surplus = packed.count(sets) - wanted
-        # a random value will do if it can be dropped or added; where few can, pick among them
-        rare = 1 if share < RARE else -1 if share > 1.0 - RARE else 0
-        todo = np.flatnonzero(surplus)
-        while len(todo):
-            lack, own = surplus[todo], codes[todo]
-            if rare and np.any(lack * rare > 0):
-                self._picked(sets, todo[lack * rare > 0], codes, surplus, rng)
-                lack = surplus[todo]
-            for _ in range(TRIES):
-                chosen = rng.integers(0, m, size=len(todo))
-                word, bit = chosen >> 6, _BITS[chosen & 63]
-                held = sets[todo, word]
-                member = (held & bit) != 0
-                fits = (lack != 0) & (member == (lack > 0)) & (chosen != own)
-                sets[todo, word] = held ^ np.where(fits, bit, _NONE)
-                lack = lack - np.where(fits, np.sign(lack), 0)
-            surplus[todo] = lack
-            todo = todo[lack != 0]
+        packed.put(sets, codes, none)
+        lack = wanted - packed.count(sets)
+        if lack.sum() > MANY * len(codes):
+            # so many draws that most sets still lack a few: some draws are members already
+            aim = np.maximum(lack - np.sqrt(np.maximum(lack, 0) * (w / m)), 0.0)
+            draws = np.log1p(-aim / (m - wanted + lack)) / np.log1p(-1.0 / m)
+            packed.scatter(sets, np.maximum(draws.astype(np.intp), lack), m, rng)
+            packed.put(sets, codes, none)
+            lack = wanted - packed.count(sets)
+        self._mend(sets, codes, lack, rng)
         packed.put(sets, codes, truth)
         return sets
 
-    def _picked(
-        self, sets: Words, rows: Any, codes: Any, surplus: Any, rng: np.random.Generator
-    ) -> None:
-        """Mend the size of some sets by one member each, picked among those that can be."""
-        held, drop = sets[rows], surplus[rows] > 0
-        pool = np.where(drop[:, None], held, ~held)
-        packed.trim(pool, self.size)
-        packed.put(pool, codes[rows], np.zeros(len(pool), dtype=bool))
-        packed.put(held, packed.pick(pool, rng), ~drop)
-        sets[rows] = held
-        surplus[rows] -= np.where(drop, 1, -1)
+    def _mend(self, sets: Words, codes: Any, lack: Any, rng: np.random.Generator) -> None:
+        """Add (drop) random others, one at a time, until no set lacks (exceeds) any."""
+        todo = np.flatnonzero(lack)
+        while len(todo):
+            need, own = lack[todo], codes[todo]
+            for _ in range(TRIES):
+                chosen = rng.integers(0, self.size, size=len(todo))
+                need -= np.sign(need) * packed.toggle(sets, todo, chosen, need * (chosen != own))
+            lack[todo] = need
+            todo = todo[need != 0]
 
     def log_likelihood(self, outputs: Words, records: Any) -> FloatArray:
         """Log-probability of outputs given records; broadcasts over the leading axes."""
