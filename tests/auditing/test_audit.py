@@ -234,6 +234,9 @@ def test_a_state_file_is_continued_and_never_recounted(tmp_path):
     assert 0 < len(calls) - before < before
     before = len(calls)
     assert numbers(audit(counted, state=path, **question)) == whole and len(calls) == before
+    path.write_text(lines[0][:30])  # killed in the very first line
+    assert numbers(audit(counted, state=path, **question)) == whole
+    assert path.read_text().splitlines() == lines
     with pytest.raises(DpradError, match="belongs to another audit: its rng"):
         audit(counted, state=path, **question | {"rng": 6})
     (tmp_path / "other").write_text("hello\n")
@@ -496,6 +499,7 @@ def test_a_subject_that_misbehaves(run, words):
         ({"prior": Prior.uniform(1)}, "at least two"),
         ({"run": 3}, "function of a record"),
         ({"max_seconds": -1}, "max_seconds"),
+        ({"precision": -0.1}, "precision"),
     ],
 )
 def test_bad_input(arguments, words):

@@ -327,9 +327,12 @@ def test_black_box(rng):
     assert plain.sample(np.array([1, 2]), rng).tolist() == [2, 3]
     assert seen == [1, 2] and not plain.takes_rng and type(seen[0]) is int
     noisy = BlackBox(lambda record, rng: record + rng.random())
-    assert noisy.takes_rng
-    same = [noisy.sample([1, 2], np.random.default_rng(3)).tolist() for _ in range(2)]
-    assert same[0] == same[1]
+    named = BlackBox(lambda record, scale=1.0, *, rng=None: record + scale * rng.random())
+    draws = []
+    for box in (noisy, named):
+        assert box.takes_rng
+        draws += [box.sample([1, 2], np.random.default_rng(3)).tolist() for _ in range(2)]
+    assert draws == [draws[0]] * 4
     many = BlackBox(lambda records: np.asarray(records) * 2, vectorised=True)
     assert many.sample(np.array([1, 2]), rng).tolist() == [2, 4]
 

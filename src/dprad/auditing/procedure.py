@@ -144,6 +144,8 @@ def audit(
     n = whole(trials, "trials", low=10)
     seed = whole(rng, "rng", low=0, hint="It is a seed.")
     count = whole(workers, "workers", low=1)
+    if precision is not None:
+        precision = number(precision, "precision", low=0)
     read = reads(subject, prior, threat, query)
     assert prior.probabilities is not None and prior.support is not None
     _own_randomness(subject, count)

@@ -116,12 +116,11 @@ def sample(mechanism: Any, read: Any, labels: Any, rng: np.random.Generator, fir
             ) from None
         _check(list(outputs), labels, first)
         return outputs
-    extra = (rng,) if mechanism.takes_rng else ()
-    results = []
+    run, results = mechanism.bound(rng), []
     records = read.tolist() if isinstance(read, np.ndarray) else list(read)
     for i, record in enumerate(records):
         try:
-            results.append(mechanism.run(record, *extra))
+            results.append(run(record))
         except Exception as error:
             raise DpradError(
                 f"run failed at call {first + i:,}, on the record {_plain(labels[i])!r}: "
@@ -221,6 +220,9 @@ class State:
                 raise DpradError(f"{file} cannot be read: {error.strerror}.") from None
             whole, _, _ = text.rpartition(b"\n")
             rows = [_row(line) for line in whole.split(b"\n") if line.strip()]
+            if not rows and b'{"dprad": "audit"'.startswith(text[:17]):
+                # killed while the first line was written: nothing was counted yet
+                rows, whole = [key | {"dprad": "audit"}], _first(key)
             if not rows or rows[0] is None or rows[0].get("dprad") != "audit":
                 raise DpradError(f"{file} is not the state of an audit. Choose another file.")
             for name, value in key.items():
@@ -237,7 +239,7 @@ class State:
                 file.write_bytes(whole + b"\n")
         else:
             try:
-                file.write_text(json.dumps({"dprad": "audit", **key}) + "\n")
+                file.write_bytes(_first(key) + b"\n")
             except OSError as error:
                 raise DpradError(f"{file} cannot be written: {error.strerror}.") from None
         return cls(file, key, lines)
@@ -255,6 +257,11 @@ class State:
             file.write(line + "\n")
             file.flush()
             os.fsync(file.fileno())
+
+
+def _first(key: dict[str, Any]) -> bytes:
+    """The line that says which audit it is."""
+    return json.dumps({"dprad": "audit", **key}).encode()
 
 
 def _jsonable(value: Any) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -45,13 +46,26 @@ class BlackBox:
     @property
     def takes_rng(self) -> bool:
         """Whether it takes a generator: only then can its runs be repeated."""
+        return self._generator() is not None
+
+    def bound(self, rng: np.random.Generator) -> Callable[[Any], Any]:
+        """The function of what it reads alone, its random numbers from `rng` if it takes one."""
+        place = self._generator()
+        if place is None:
+            return self.run
+        return partial(self.run, rng=rng) if place == "name" else lambda read: self.run(read, rng)
+
+    def _generator(self) -> str | None:
+        """How a generator is handed over: by "place", by "name", or not at all."""
         try:
             parameters = inspect.signature(self.run).parameters.values()
         except (TypeError, ValueError):
-            return False
+            return None
         by_place = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
         needed = [p for p in by_place if p.default is p.empty]
-        return len(needed) >= 2 or any(p.name == "rng" for p in by_place[1:])
+        if any(p.name == "rng" and p.kind != p.POSITIONAL_ONLY for p in [*parameters][1:]):
+            return "name"
+        return "place" if len(needed) >= 2 else None
 
     def reads(self, values: Any) -> Any:
         """Whatever the records are."""
@@ -59,16 +73,16 @@ class BlackBox:
 
     def sample(self, records: Any, rng: np.random.Generator) -> Any:
         """One output a record, by calling it."""
-        extra = (rng,) if self.takes_rng else ()
+        run = self.bound(rng)
         if self.vectorised:
-            outputs = self.run(records, *extra)
+            outputs = run(records)
             if len(outputs) != len(records):
                 raise DpradError(
                     f"run must return one output a record, but returned {len(outputs)} for "
                     f"{len(records)} records."
                 )
             return np.asarray(outputs)
-        return np.asarray([self.run(r, *extra) for r in _plain(records)])
+        return np.asarray([run(r) for r in _plain(records)])
 
     def describe(self) -> dict[str, Any]:
         """Plain words and numbers, for output."""
