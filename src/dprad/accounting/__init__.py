@@ -6,9 +6,9 @@ what Opacus keeps, `from_opendp` a measurement of OpenDP.
 
 from __future__ import annotations
 
-from dprad.accounting.dpsgd import dpsgd
 from dprad.accounting.from_opacus import from_opacus
 from dprad.accounting.from_opendp import from_opendp
 from dprad.accounting.from_pld import from_event, from_pld
+from dprad.dpsgd import dpsgd
 
 __all__ = ["dpsgd", "from_event", "from_opacus", "from_opendp", "from_pld"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dprad.accounting.dpsgd import dpsgd
+from dprad.dpsgd import dpsgd
 from dprad.errors import DpradError, whole
 from dprad.guarantees import Guarantee
 

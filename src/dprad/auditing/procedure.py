@@ -22,11 +22,11 @@ from dprad.arrays import Column
 from dprad.attacks.optimal import OptimalAttack, optimal_attack
 from dprad.auditing import identity, learning
 from dprad.auditing.certificates import HIGHEST, Certificate, certify, lower_mean
-from dprad.auditing.clock import Meter, Stop
 from dprad.auditing.model import ModelEstimate, estimate
 from dprad.auditing.running import Job, State, run_all, sample, sizes
 from dprad.auditing.tally import Tally
 from dprad.auditing.translation import translated
+from dprad.clock import Meter, Stop
 from dprad.confidence import clopper_pearson
 from dprad.errors import DpradError, number, whole
 from dprad.exact import Sampling, solve
@@ -205,8 +205,9 @@ def audit(
     plan = sizes(counted)
     done = {i: Tally.checked(p, plan, i) for i, p in file.done("runs").items()}
     meter = Meter(progress, counted, begin)
+    chunks = run_all(job.chunk, plan, done, count, not isinstance(subject, BlackBox))
     try:
-        for i, part in run_all(job.chunk, plan, done, count, not isinstance(subject, BlackBox)):
+        for i, part in chunks:
             file.put("runs", i, part.to_plain())
             tally = tally + part
             meter.show(tally.runs)
@@ -218,6 +219,7 @@ def audit(
         notes.append("interrupted: this is what was known by then")
         sequential_test = True
     finally:
+        chunks.close()
         meter.close()
     if tally.runs == 0:
         raise DpradError("the audit was stopped before the first runs were counted.")

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -171,7 +172,7 @@ def run_all(
     done: dict[int, Any],
     workers: int,
     threads: bool,
-) -> Iterator[tuple[int, Any]]:
+) -> Generator[tuple[int, Any], None, None]:
     """Results of all chunks in order; those in `done` are not run again.
 
     Threads do for what spends its time in numpy; anything else gets processes, spawned.
@@ -195,7 +196,9 @@ def run_all(
         for i in range(len(plan)):
             yield i, (done[i] if i in done else next(fresh))
     finally:
-        fresh.close()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that chunks are dropped: an audit may stop early
+            fresh.close()
 
 
 @dataclass(slots=True)

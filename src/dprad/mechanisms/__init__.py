@@ -8,6 +8,7 @@ from dprad.mechanisms.bounded import Duchi, Hybrid, Piecewise
 from dprad.mechanisms.channel import Channel
 from dprad.mechanisms.composed import Composed, Repeated
 from dprad.mechanisms.density import Density
+from dprad.mechanisms.dpsgd import DPSGD
 from dprad.mechanisms.exponential import Exponential, ExponentialInterval
 from dprad.mechanisms.gaussian import DiscreteGaussian, Gaussian
 from dprad.mechanisms.grr import GRR
@@ -21,6 +22,7 @@ from dprad.mechanisms.unary import OUE, SUE, UnaryEncoding
 
 __all__ = [
     "BLH",
+    "DPSGD",
     "GRR",
     "OLH",
     "OUE",

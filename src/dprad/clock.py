@@ -24,8 +24,9 @@ class Stop:
 class Meter:
     """Progress on standard error: runs, rate, time left."""
 
-    def __init__(self, wanted: bool, total: int, begin: float) -> None:
+    def __init__(self, wanted: bool, total: int, begin: float, what: str = "runs") -> None:
         self.wanted, self.total, self.begin, self.last = wanted, total, begin, 0.0
+        self.what = what
 
     def show(self, runs: int) -> None:
         """Tell, at most twice a second."""
@@ -36,7 +37,7 @@ class Meter:
         rate = runs / max(now - self.begin, 1e-9)
         left = (self.total - runs) / max(rate, 1e-9)
         sys.stderr.write(
-            f"\r{runs:,} of {self.total:,} runs, {rate:,.0f} a second, {left:,.0f} s left   "
+            f"\r{runs:,} of {self.total:,} {self.what}, {rate:,.0f} a second, {left:,.0f} s left   "
         )
         sys.stderr.flush()
 
