@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dprad import accounting, mechanisms
+    from dprad import accounting, attacks, mechanisms
     from dprad.assessment import assess
     from dprad.attacks.optimal import optimal_attack
     from dprad.auditing import audit
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dprad.results import Audit, Bound, Calibration, Comparison, Risk, WorstPrior
     from dprad.simulation import simulate
     from dprad.threats import Threat
+    from dprad.training import TrainingRisk, training_risks
 
 __version__ = "0.1.0"
 
@@ -39,15 +40,18 @@ __all__ = [
     "Risk",
     "Threat",
     "TotalVariation",
+    "TrainingRisk",
     "WorstPrior",
     "accounting",
     "assess",
+    "attacks",
     "audit",
     "calibrate",
     "compare",
     "mechanisms",
     "optimal_attack",
     "simulate",
+    "training_risks",
     "worst_prior",
 ]
 
@@ -59,6 +63,8 @@ _HOME = {
     "calibrate": "calibration",
     "compare": "comparison",
     "worst_prior": "comparison",
+    "training_risks": "training",
+    "TrainingRisk": "training",
     "DpradError": "errors",
     "Prior": "priors",
     "Threat": "threats",
@@ -73,7 +79,7 @@ _HOME = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("mechanisms", "accounting"):
+    if name in ("mechanisms", "accounting", "attacks"):
         return importlib.import_module(f"dprad.{name}")
     if name in _HOME:
         value = getattr(importlib.import_module(f"dprad.{_HOME[name]}"), name)

@@ -18,7 +18,7 @@ import numpy as np
 
 from dprad.arrays import BoolArray, FloatArray, IntArray
 from dprad.attacks.optimal import OptimalAttack
-from dprad.confidence import bernstein, clopper_pearson
+from dprad.confidence import betting, clopper_pearson
 from dprad.errors import DpradError, number, whole
 from dprad.games import Game, play
 from dprad.priors import Prior
@@ -111,7 +111,7 @@ def simulate(
     rad = float(terms.mean())
     return Risk(
         rad=rad,
-        interval=_interval(right, luck, game, level),
+        interval=interval_of(right, luck, game, level),
         kind="estimate",
         method=f"simulated attack, {n:,} runs",
         success_in=float(right.mean()),
@@ -132,7 +132,7 @@ def simulate(
     )
 
 
-def _interval(
+def interval_of(
     right: BoolArray, luck: FloatArray, game: Game, confidence: float
 ) -> tuple[float, float]:
     """From exact binomial intervals where all guesses are equally lucky, else for terms in [-1, 1].
@@ -147,7 +147,7 @@ def _interval(
         low, high = clopper_pearson(int(right.sum()), n, 1.0 - 0.9 * alpha)
         least, most = clopper_pearson(int(np.count_nonzero(luck)), n, 1.0 - 0.1 * alpha)
         return low - each * most, high - each * least
-    low, high = bernstein((right - luck + 1.0) / 2, confidence)
+    low, high = betting((right - luck + 1.0) / 2, confidence)
     return 2 * low - 1, 2 * high - 1
 
 

@@ -42,17 +42,7 @@ def count(
     import narwhals as nw
 
     one_of(missing, "missing", ["keep", "drop", "refuse"])
-    native = _open(data) if isinstance(data, str | Path) else data
-    try:
-        frame: Any = nw.from_native(native)
-        schema = frame.collect_schema()
-    except TypeError:
-        raise DpradError(
-            "data must be a data frame (pandas, polars, pyarrow, DuckDB, Dask, Spark) or the path "
-            f"of a CSV or Parquet file, but is a {type(data).__name__}."
-        ) from None
-    except Exception as error:
-        raise _failed(error) from None
+    frame, schema = _frame(data, ordered=False)
     present = schema.names()
     if not all(isinstance(name, str) for name in present):
         raise DpradError("column names must be text, but some are not. Rename those columns first.")
@@ -108,6 +98,32 @@ def count(
     return wanted, arrays, weights
 
 
+def read_rows(data: Any) -> tuple[list[str], list[Column]]:
+    """All rows, in order: column names, and one array of values a column. They must fit here."""
+    frame, schema = _frame(data, ordered=True)
+    try:
+        return schema.names(), [array(values) for values in _fetch(frame)]
+    except Exception as error:
+        raise _failed(error) from None
+
+
+def _frame(data: Any, *, ordered: bool) -> tuple[Any, Any]:
+    """The table in its own engine, through narwhals, and its schema."""
+    import narwhals as nw
+
+    native = _open(data, ordered) if isinstance(data, str | Path) else data
+    try:
+        frame: Any = nw.from_native(native)
+        return frame, frame.collect_schema()
+    except TypeError:
+        raise DpradError(
+            "data must be a data frame (pandas, polars, pyarrow, DuckDB, Dask, Spark) or the path "
+            f"of a CSV or Parquet file, but is a {type(data).__name__}."
+        ) from None
+    except Exception as error:
+        raise _failed(error) from None
+
+
 def _wanted(columns: Any) -> list[str]:
     names = [columns] if isinstance(columns, str) else columns
     if not isinstance(names, Sequence) or not all(isinstance(n, str) for n in names):
@@ -131,7 +147,7 @@ def _failed(error: Exception) -> DpradError:
     return DpradError(f"data: the table cannot be counted ({reason}).")
 
 
-def _open(path: str | Path) -> Any:
+def _open(path: str | Path, ordered: bool) -> Any:
     import duckdb
 
     name = str(path)
@@ -146,7 +162,7 @@ def _open(path: str | Path) -> Any:
         config={
             "memory_limit": FILE_MEMORY,
             "temp_directory": tempfile.gettempdir(),
-            "preserve_insertion_order": "false",
+            "preserve_insertion_order": str(ordered).lower(),
         }
     )
     try:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dprad import DpradError, Prior, Threat, assess
-from dprad.confidence import bernstein
+from dprad.confidence import betting
 from dprad.mechanisms import (
     GRR,
     OUE,
@@ -128,12 +128,12 @@ def test_coverage_over_seeds():
     assert misses <= 44  # binomial(200, 0.1) exceeds this with probability below 1e-6
 
 
-def test_bernstein_covers_skewed_means(rng):
+def test_betting_covers_skewed_means(rng):
     """Rare large terms, the hard case: 2,000 samples, nominal 95%."""
     misses = 0
     for _ in range(2000):
         terms = (rng.random(200) < 0.01).astype(float)
-        low, high = bernstein(terms, 0.95)
+        low, high = betting(terms, 0.95)
         misses += not low <= 0.01 <= high
     assert misses <= 160  # binomial(2000, 0.05) exceeds this with probability below 1e-6
 

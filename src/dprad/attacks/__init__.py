@@ -1,1 +1,36 @@
-"""Attacks: output and knowledge in, guess out."""
+"""Attacks: output and knowledge in, guess out. Loaded when needed: some take PyTorch."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dprad.attacks.dpsgd import paper_attack
+    from dprad.attacks.imputation import Imputation, impute
+    from dprad.attacks.optimal import optimal_attack
+    from dprad.attacks.recording import Recording, record
+
+__all__ = [
+    "Imputation",
+    "Recording",
+    "impute",
+    "optimal_attack",
+    "paper_attack",
+    "record",
+]
+
+_HOME = {
+    "Imputation": "imputation",
+    "impute": "imputation",
+    "optimal_attack": "optimal",
+    "paper_attack": "dpsgd",
+    "Recording": "recording",
+    "record": "recording",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(importlib.import_module(f"dprad.attacks.{_HOME[name]}"), name)
+    raise AttributeError(f"module 'dprad.attacks' has no attribute {name!r}")

@@ -17,6 +17,7 @@ from dprad.cli.audit import audit
 from dprad.cli.calibrate import calibrate
 from dprad.cli.compare import compare
 from dprad.cli.demo import demo
+from dprad.cli.reproduce import reproduce
 from dprad.errors import DpradError
 
 app = App(
@@ -30,6 +31,7 @@ app.command(assess)
 app.command(calibrate)
 app.command(compare)
 app.command(audit)
+app.command(reproduce)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from dprad.arrays import FloatArray
-from dprad.confidence import bernstein
+from dprad.confidence import betting
 from dprad.exact.solution import Sampling, Solution
 from dprad.games import Game
 from dprad.success import starts
@@ -35,38 +35,51 @@ def estimate(mechanism: Any, game: Game, read: Any, pi: FloatArray, sampling: Sa
     weight, points = game.at_values(read, pi)
     value_mass = np.asarray(weight.sum(axis=0)).reshape(-1)
     rng = np.random.default_rng(sampling.seed)
-    begin = starts(sets.fiber)
-    run = np.repeat(np.arange(len(begin)), np.diff(np.r_[begin, len(sets.fiber)]))
-    brackets, luck, hits = [], 0.0, 0.0
+    found = []
     step = max(1, BLOCK_ENTRIES // max(len(points), len(sets.mass), len(game.probabilities)))
     for a in range(0, sampling.trials, step):
         n = min(step, sampling.trials - a)
         drawn = rng.choice(len(points), size=n, p=value_mass / value_mass.sum())
         outputs = mechanism.sample(points[drawn], rng)
-        log = mechanism.log_likelihood(expanded(outputs), points[None, :])
-        # the posterior of the values, then of the classes: columns are draws
-        odds = np.exp(log - log.max(axis=1, keepdims=True)).T
-        posterior = np.asarray(weight @ odds)
-        posterior /= posterior.sum(axis=0)
-        hit = sets.sums(posterior)
-        gain = hit - sets.mass[:, None]
-        best = np.maximum.reduceat(gain, begin, axis=0)
-        brackets.append(np.maximum(best, 0.0).sum(axis=0))
-        named = np.where(gain >= best[run] - 1e-12, sets.mass[:, None], 0.0)
-        chosen = np.maximum.reduceat(named, begin, axis=0)
-        guess = best > 1e-12 if game.membership else best >= -1e-12
-        luck += float(np.where(guess, chosen, 0.0).sum())
-        hits += float(np.maximum.reduceat(hit, begin, axis=0).sum())
-    # rounding may push a bracket out of [0, 1] by a hair
-    terms = np.clip(np.concatenate(brackets), 0.0, 1.0)
+        found.append(brackets(game, weight, mechanism.log_likelihood(expanded(outputs), points)))
+    gain, luck, hits = np.concatenate(found, axis=1)
     return Solution(
-        rad=float(terms.mean()),
-        success_out=luck / sampling.trials,
-        rero=hits / sampling.trials,
+        rad=float(gain.mean()),
+        success_out=float(luck.mean()),
+        rero=float(hits.mean()),
         method=method,
         kind="estimate",
-        interval=bernstein(terms, sampling.confidence),
+        interval=betting(gain, sampling.confidence),
     )
+
+
+def brackets(game: Game, weight: Any, log: FloatArray) -> FloatArray:
+    """Rows for the draws with log-likelihoods `log` (draws x values): three terms in [0, 1] each.
+
+    The bracket above; the success on an absent person of the attack that attains it; the success of
+    the attack that maximises just that. `weight` (classes x values) is from ``Game.at_values``.
+    """
+    sets = game.sets
+    assert sets is not None
+    begin = starts(sets.fiber)
+    run = np.repeat(np.arange(len(begin)), np.diff(np.r_[begin, len(sets.fiber)]))
+    # the posterior of the values, then of the classes: columns are draws
+    odds = np.exp(log - log.max(axis=1, keepdims=True)).T
+    posterior = np.asarray(weight @ odds)
+    posterior /= posterior.sum(axis=0)
+    hit = sets.sums(posterior)
+    gain = hit - sets.mass[:, None]
+    best = np.maximum.reduceat(gain, begin, axis=0)
+    named = np.where(gain >= best[run] - 1e-12, sets.mass[:, None], 0.0)
+    chosen = np.maximum.reduceat(named, begin, axis=0)
+    guess = best > 1e-12 if game.membership else best >= -1e-12
+    found = [
+        np.maximum(best, 0.0).sum(axis=0),
+        np.where(guess, chosen, 0.0).sum(axis=0),
+        np.maximum.reduceat(hit, begin, axis=0).sum(axis=0),
+    ]
+    # rounding may push a term out of [0, 1] by a hair
+    return np.asarray(np.clip(np.stack(found), 0.0, 1.0))
 
 
 def expanded(outputs: Any) -> Any:

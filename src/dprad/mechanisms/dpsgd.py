@@ -103,28 +103,13 @@ class DPSGD:
         put(self, "sample_rate", number(self.sample_rate, "sample_rate", low=0, high=1))
         if self.chunk is not None:
             put(self, "chunk", whole(self.chunk, "chunk", low=1))
-        if not isinstance(self.model, torch.nn.Module):
-            raise DpradError(
-                f"model must be a torch.nn.Module, but is a {type(self.model).__name__}."
-            )
         device = torch.device(self.device or ("cuda" if torch.cuda.is_available() else "cpu"))
-        weights = next((p for p in self.model.parameters() if p.requires_grad), None)
-        if weights is None:
-            raise DpradError("model has no weights to train.")
-        x0, y0 = _pair(self.known, "known")
-        x1, y1 = _pair(self.candidates, "candidates")
-        if x0.shape[1:] != x1.shape[1:]:
-            raise DpradError(
-                f"known and candidates must be alike, but their records have the shapes "
-                f"{x0.shape[1:]} and {x1.shape[1:]}."
-            )
-        _apart(x0, y0, x1, y1)
-        records = torch.as_tensor(np.concatenate([x0, x1])).to(device, weights.dtype)
-        labels = torch.as_tensor(np.concatenate([y0, y1])).to(device)
-        _per_record(self.model, records, labels, self.loss, len(x0))
-        put(self, "labels", y1)
+        records, labels, known = checked(
+            self.model, self.known, self.candidates, self.loss, device, None
+        )
+        put(self, "labels", labels[known:].cpu().numpy())
         put(self, "device", str(device))
-        made = engine(self.model, records, labels, len(x0), self.loss, self.clip)
+        made = engine(self.model, records, labels, known, self.loss, self.clip)
         put(self, "engine", made)
 
     @property
@@ -266,6 +251,31 @@ class DPSGD:
 
 
 # -- checks ----------------------------------------------------------------------------------------
+def checked(
+    model: Any, known: Any, candidates: Any, loss: Any, device: Any, dtype: Any
+) -> tuple[torch.Tensor, torch.Tensor, int]:
+    """All records, known ones first, and their labels; the number of known ones."""
+    import torch
+
+    if not isinstance(model, torch.nn.Module):
+        raise DpradError(f"model must be a torch.nn.Module, but is a {type(model).__name__}.")
+    weights = next((p for p in model.parameters() if p.requires_grad), None)
+    if weights is None:
+        raise DpradError("model has no weights to train.")
+    x0, y0 = _pair(known, "known")
+    x1, y1 = _pair(candidates, "candidates")
+    if x0.shape[1:] != x1.shape[1:]:
+        raise DpradError(
+            f"known and candidates must be alike, but their records have the shapes "
+            f"{x0.shape[1:]} and {x1.shape[1:]}."
+        )
+    _apart(x0, y0, x1, y1)
+    records = torch.as_tensor(np.concatenate([x0, x1])).to(device, dtype or weights.dtype)
+    labels = torch.as_tensor(np.concatenate([y0, y1])).to(device)
+    _per_record(model, records, labels, loss, len(x0))
+    return records, labels, len(x0)
+
+
 def _positive(value: Any, name: str, hint: str) -> float:
     found = number(value, name, low=0, hint=hint)
     if found == 0:

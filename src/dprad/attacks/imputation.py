@@ -1,0 +1,247 @@
+"""Imputation: guess a secret from what is known of a person, without looking at any release.
+
+A classifier trained on public records predicts the secret. It may be right often (ReRo is high),
+and that is no harm done by taking part: the guess does not depend on the release, so it is right
+equally often whether the person is in the data or not, and RAD is 0. The attack that *does* use a
+release, beside it, multiplies the classifier's odds with the likelihood of the output and names the
+value that gained most; its RAD is what taking part costs.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dprad.arrays import BoolArray, Column, FloatArray, IntArray
+from dprad.confidence import betting, clopper_pearson
+from dprad.errors import DpradError, column, number, whole
+from dprad.exact.posterior import expanded
+from dprad.tables import codes, read_rows
+
+Pair = tuple[float, float]
+# Outputs of the release that are drawn for every person.
+OUTPUTS = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imputation:
+    """Success of guessing a secret, with and without a release.
+
+    Attributes
+    ----------
+    secret, known, classifier
+        What was guessed, from what, how.
+    baseline
+        Share of the commonest value: the best guess without knowing anything.
+    rero, rero_interval
+        How often the classifier alone is right.
+    rad
+        Its extra risk: 0, since it ignores the release.
+    release
+        The mechanism of the other attack, as plain data; None if there was none.
+    success_in, success_out
+        How often the attack that uses the release is right about people in the data, and others.
+    release_rad, release_interval
+        The difference: its extra risk.
+    people, repeats
+        People guessed in each repetition.
+
+    """
+
+    secret: str
+    known: tuple[str, ...]
+    classifier: str
+    baseline: float
+    rero: float
+    rero_interval: Pair
+    rad: float
+    release: dict[str, Any] | None
+    success_in: float | None
+    success_out: float | None
+    release_rad: float | None
+    release_interval: Pair | None
+    people: int
+    repeats: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {f: getattr(self, f) for f in self.__slots__}
+
+    def __str__(self) -> str:
+        low, high = self.rero_interval
+        text = (
+            f"{self.secret}, guessed from {len(self.known)} other columns alone: right for "
+            f"{100 * self.rero:.0f} of 100 people ({100 * low:.0f} to {100 * high:.0f}), whether "
+            "they are in the data or not. Extra risk of taking part: 0."
+        )
+        if self.release_interval is None:
+            return text
+        assert self.success_in is not None and self.success_out is not None
+        assert self.release is not None and self.release_rad is not None
+        below, above = self.release_interval
+        return (
+            f"{text}\nWith the release ({self.release['kind']}): right for "
+            f"{100 * self.success_in:.0f} of 100 in the data, {100 * self.success_out:.0f} of 100 "
+            f"others. Extra risk {self.release_rad:.3f} ({below:.3f} to {above:.3f})."
+        )
+
+
+def impute(
+    table: Any,
+    *,
+    secret: str,
+    known: list[str] | None = None,
+    classifier: Any = None,
+    release: Any = None,
+    people: int = 1000,
+    repeats: int = 5,
+    confidence: float = 0.95,
+    rng: int = 0,
+) -> Imputation:
+    """Guess `secret` for people whom the classifier has not seen.
+
+    Parameters
+    ----------
+    table
+        A data frame, or the path of a CSV or Parquet file.
+    secret, known
+        The column to guess, and those that the attacker knows; default: all others.
+    classifier
+        Anything with `fit` and `predict_proba`, from scikit-learn; default: the paper's perceptron
+        (256, 256), 10 epochs.
+    release
+        A mechanism that reads the secret of the person (such as ``GRR(epsilon=1, size=5)``); its
+        codes are the values in sorted order.
+    people, repeats
+        People to guess in each repetition; all others are public.
+    confidence, rng
+        Of the intervals (of the mean over the repetitions); seed.
+
+    """
+    try:
+        from sklearn.base import clone
+    except ImportError:
+        raise DpradError("impute needs scikit-learn: pip install 'dprad[audit]'.") from None
+    names, columns = read_rows(table)
+    column(secret, names, name="secret")
+    using = [n for n in names if n != secret] if known is None else list(known)
+    for name in using:
+        column(name, names, name="known")
+    if secret in using or not using:
+        raise DpradError(f"known must name columns other than {secret!r}, but is {known!r}.")
+    count, times = whole(people, "people", low=2), whole(repeats, "repeats", low=1)
+    level = number(confidence, "confidence", low=0, high=1)
+    truth, values = codes(columns[names.index(secret)])
+    if len(values) < 2:
+        raise DpradError(f"secret must have at least two values, but {secret!r} has one.")
+    if count >= len(truth):
+        raise DpradError(
+            f"people must be fewer than the {len(truth):,} rows, but is {count:,}: the classifier "
+            "learns from the others."
+        )
+    size = getattr(release, "size", len(values))
+    if release is not None and (not hasattr(release, "log_likelihood") or size != len(values)):
+        raise DpradError(
+            f"release must be a mechanism of size {len(values)} that reads {secret!r}, but is "
+            f"{release!r}."
+        )
+    x = _features([columns[names.index(n)] for n in using])
+    each = 1.0 - (1.0 - level) / times  # every repetition's share of alpha
+    alone, used = [], []
+    for seed in np.random.SeedSequence(whole(rng, "rng", low=0)).spawn(times):
+        random = np.random.default_rng(seed)
+        order = random.permutation(len(truth))
+        target, public = order[:count], order[count:]
+        model = _default(random) if classifier is None else clone(classifier)
+        chance = _chances(model, x, truth, public, target, len(values))
+        right = chance.argmax(axis=1) == truth[target]
+        alone.append((right.mean(), clopper_pearson(int(right.sum()), count, each)))
+        if release is not None:
+            inside, outside = _released(release, chance, truth[target], random)
+            low, high = betting((1.0 + inside - outside) / 2, each)
+            used.append((inside.mean(), outside.mean(), 2 * low - 1, 2 * high - 1))
+    means = np.mean([list(u) for u in used], axis=0) if used else None
+    ends = np.mean([interval for _, interval in alone], axis=0)
+    kind = "MLPClassifier" if classifier is None else type(classifier).__name__
+    return Imputation(
+        secret=secret,
+        known=tuple(using),
+        classifier=kind,
+        baseline=float(np.bincount(truth).max() / len(truth)),
+        rero=float(np.mean([r for r, _ in alone])),
+        rero_interval=(float(ends[0]), float(ends[1])),
+        rad=0.0,
+        release=None if release is None else release.describe(),
+        success_in=None if means is None else float(means[0]),
+        success_out=None if means is None else float(means[1]),
+        release_rad=None if means is None else float(means[0] - means[1]),
+        release_interval=None if means is None else (float(means[2]), float(means[3])),
+        people=count,
+        repeats=times,
+    )
+
+
+def _released(
+    release: Any, chance: FloatArray, truth: IntArray, random: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
+    """How often the attack is right about each person if in the data, and if not.
+
+    The output that a person did not take part in is that of another one, drawn at random. Several
+    outputs a person, since they cost little.
+    """
+
+    def right(of: IntArray) -> BoolArray:
+        outputs = release.sample(of, random)
+        log = release.log_likelihood(expanded(outputs), np.arange(chance.shape[1])[None, :])
+        posterior = chance * np.exp(log - log.max(axis=1, keepdims=True))
+        posterior /= posterior.sum(axis=1, keepdims=True)
+        # ties to the likeliest
+        gain = posterior - chance + 1e-12 * chance
+        return np.asarray(gain.argmax(axis=1) == truth)
+
+    inside, outside = np.zeros(len(truth)), np.zeros(len(truth))
+    for _ in range(OUTPUTS):
+        inside += right(truth) / OUTPUTS
+        outside += right(truth[random.integers(len(truth), size=len(truth))]) / OUTPUTS
+    return inside, outside
+
+
+def _chances(
+    model: Any, x: Any, truth: IntArray, public: IntArray, target: IntArray, size: int
+) -> FloatArray:
+    """The classifier's odds of each value for each person; a floor keeps all possible."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that few epochs do not converge is as intended
+        model.fit(x[public], truth[public])
+        found = np.zeros((len(target), size))
+        found[:, np.asarray(model.classes_, dtype=int)] = model.predict_proba(x[target])
+    found = np.maximum(found, 1e-9)
+    return np.asarray(found / found.sum(axis=1, keepdims=True))
+
+
+def _default(random: np.random.Generator) -> Any:
+    from sklearn.neural_network import MLPClassifier
+
+    return MLPClassifier(
+        hidden_layer_sizes=(256, 256),
+        batch_size=500,
+        max_iter=10,
+        random_state=int(random.integers(2**31)),
+    )
+
+
+def _features(columns: list[Column]) -> FloatArray:
+    """Numbers scaled to mean 0 and deviation 1; all else as one column a value."""
+    found = []
+    for values in columns:
+        if values.dtype.kind in "iuf":
+            x = np.nan_to_num(values.astype(float))
+            spread = x.std()
+            found.append(((x - x.mean()) / (spread if spread > 0 else 1.0))[:, None])
+        else:
+            code, distinct = codes(values)
+            found.append((code[:, None] == np.arange(len(distinct))).astype(np.float32))
+    return np.concatenate(found, axis=1).astype(np.float32)

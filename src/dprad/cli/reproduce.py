@@ -1,0 +1,61 @@
+"""dprad reproduce: remake the paper's experiments."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from dprad.cli.output import show
+from dprad.errors import DpradError
+
+
+def reproduce(
+    name: str | None = None,
+    *,
+    list_: Annotated[bool, Parameter(name="--list", negative=())] = False,
+    data: str | None = None,
+    runs: int | None = None,
+    out: str = "reproduction",
+    quick: Annotated[bool, Parameter(negative=())] = False,
+    rng: int = 0,
+) -> int:
+    """Remake an experiment of the paper: a table (CSV) and what it was made with (JSON).
+
+    Example: dprad reproduce --list
+
+    Parameters
+    ----------
+    name
+        The experiment, or all.
+    list_
+        Say which there are.
+    data
+        The directory with the data; default: the environment variable DPRAD_DATA.
+    runs
+        Runs of each cell; default: as many as the paper.
+    out
+        Where the files go.
+    quick
+        Small and fast, on built-in data.
+    rng
+        Seed.
+
+    """
+    from dprad import experiments
+
+    if list_ or name is None:
+        width = max(map(len, experiments.EXPERIMENTS))
+        lines = [f"{n:{width}}  {title}" for n, (_, title) in experiments.EXPERIMENTS.items()]
+        show("\n".join(lines))
+        if name is None and not list_:
+            raise DpradError("say which experiment: dprad reproduce NAME.")
+        return 0
+    names = list(experiments.EXPERIMENTS) if name == "all" else [name]
+    for each in names:
+        options = experiments.Options(name=each, data=data, runs=runs, quick=quick, rng=rng)
+        made = experiments.run(options)
+        files = experiments.write(made, out)
+        show(made.sentence)
+        show("  " + ", ".join(str(f) for f in files))
+    return 0
