@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,8 @@ def adult(directory: Any = None) -> Any:
         return _fetch("adult").frame
     file = str(_file(place, "adult.data"))
     return duckdb.connect().sql(
-        "SELECT * FROM read_csv($1, header = false, names = $2)", params=[file, ADULT_COLUMNS]
+        "SELECT * FROM read_csv($1, header = false, names = $2, delim = ', ')",
+        params=[file, ADULT_COLUMNS],
     )
 
 
@@ -82,7 +84,7 @@ def idx(path: Any) -> Any:
     try:
         raw = file.read_bytes()
         raw = gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
-    except OSError as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise DpradError(f"{file} cannot be read: {error}.") from None
     try:
         if raw[:3] != b"\x00\x00\x08":
