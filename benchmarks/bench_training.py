@@ -64,9 +64,8 @@ def main():
     begin = time.perf_counter()
     loop(model, images, labels, 20, 0)
     slow = time.perf_counter() - begin
-    print(
-        f"{1 / fast:.0f} trainings of 20 steps a second; {slow / fast:.0f} times as fast (target 20)"
-    )
+    rate, ratio = 1 / fast, slow / fast
+    print(f"{rate:.0f} trainings a second, {ratio:.0f} times as fast (target 20)")
 
 
 if __name__ == "__main__":

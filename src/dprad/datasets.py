@@ -95,11 +95,16 @@ def idx(path: Any) -> Any:
         raise DpradError(f"{file} is not an IDX file of bytes, or it is cut off.") from None
 
 
+def given(directory: Any = None) -> str | None:
+    """The data directory: as told, or as the environment says."""
+    return directory or os.environ.get("DPRAD_DATA") or None
+
+
 def _place(name: str, directory: Any) -> Path | None:
-    given = directory or os.environ.get("DPRAD_DATA")
-    if not given:
+    found = given(directory)
+    if found is None:
         return None
-    root = Path(given)
+    root = Path(found)
     if not root.is_dir():
         raise DpradError(f"the data directory {str(root)!r} is not there.")
     return root / name if (root / name).is_dir() else root

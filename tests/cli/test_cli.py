@@ -348,3 +348,20 @@ def test_audit(capsys, module, tmp_path):
 def test_bad_audits(capsys, arguments, words):
     code, out, err = run(capsys, "audit", *arguments)
     assert code == 2 and out == "" and words in err and err.count("\n") == 1
+
+
+def test_reproduce(capsys, tmp_path, monkeypatch):
+    monkeypatch.delenv("DPRAD_DATA", raising=False)
+    code, out, _ = run(capsys, "reproduce", "--list")
+    assert code == 0 and "dpsgd-mnist" in out
+    made = tmp_path / "made"
+    code, out, _ = run(capsys, "reproduce", "dpsgd-mnist", "--quick", "--out", str(made))
+    assert code == 0 and "(built in)" in out and "never above our bound" in out
+    rows = (made / "dpsgd-mnist.csv").read_text().splitlines()
+    assert len(rows) == 19 and rows[0].startswith("sigma,")
+    about = json.loads((made / "dpsgd-mnist.json").read_text())
+    assert about["trainings"] == 96 and about["environment"]["dprad"]
+    code, _, err = run(capsys, "reproduce", "dpsgd-minst")
+    assert code == 2 and "Did you mean 'dpsgd-mnist'?" in err
+    code, _, err = run(capsys, "reproduce", "dpsgd-mnist", "--data", str(tmp_path / "none"))
+    assert code == 2 and "is not there" in err

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dprad.datasets import digits, images
-from dprad.errors import DpradError
+from dprad import datasets
 from dprad.experiments import Made, Options
 from dprad.mechanisms.dpsgd import DPSGD
 from dprad.training import TrainingRisk, training_risks
@@ -97,14 +96,12 @@ def run(options: Options) -> Made:
 def _data(options: Options) -> tuple[Any, Any, str, Any]:
     """Images, labels, where they are from, and the candidates' numbers."""
     name = "mnist" if options.name == "dpsgd-mnist" else "fashion-mnist"
-    try:
-        x, y = images(name, options.data)
-        source = f"{name}, training images"
-    except DpradError:
-        if options.data:
-            raise
-        x, y = digits()
+    source = f"{name}, training images"
+    if options.quick and not datasets.given(options.data):
+        x, y = datasets.digits()
         source = f"digits of scikit-learn (built in) instead of {name}"
+    else:
+        x, y = datasets.images(name, options.data)
     which: list[int] = []
     for label in LABELS:
         which.append(next(i for i in range(1000, len(y)) if y[i] == label and i not in which))
@@ -118,7 +115,7 @@ def _risks(mechanism: DPSGD, options: Options, gpu: bool) -> tuple[list[Training
         return training_risks(mechanism, trials=n, rng=options.rng), n
     first = training_risks(mechanism, trials=FIRST, rng=options.rng + 1)
     worst = max(risk.error for risk in first)
-    n = max(FIRST, math.ceil(1.2 * FIRST * (worst / ERROR) ** 2))
+    n = max(FIRST, math.ceil(1.6 * FIRST * (worst / ERROR) ** 2))
     return training_risks(mechanism, trials=n, rng=options.rng), n + FIRST
 
 
