@@ -106,20 +106,13 @@ def _promise(
     tv: float | None,
     neighbours: str | None,
 ) -> Any:
-    import dprad
+    from dprad import catalogue
 
-    given = [n for n, v in (("--epsilon", epsilon), ("--mu", mu), ("--tv", tv)) if v is not None]
+    numbers = {"epsilon": epsilon, "mu": mu, "tv": tv}
+    given = [f"--{n}" for n, v in numbers.items() if v is not None]
     if len(given) != 1:
         what = " and ".join(given) if given else "none"
         raise DpradError(f"give one of --epsilon, --mu and --tv, but got {what}.")
     if epsilon is None:
         without(given[0], {"--delta": delta})
-    where = neighbours or ""
-    if mu is not None:
-        return dprad.GaussianDP(mu, neighbours=where)
-    if tv is not None:
-        return dprad.TotalVariation(tv, neighbours=where)
-    assert epsilon is not None
-    if delta is None:
-        return dprad.PureDP(epsilon, neighbours=where)
-    return dprad.ApproxDP(epsilon, delta, neighbours=where)
+    return catalogue.promise(numbers | {"delta": delta, "neighbours": neighbours or ""})

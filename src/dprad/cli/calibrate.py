@@ -100,8 +100,8 @@ def calibrate(
         assert mechanism is not None
         without(f"--mechanism {mechanism}", training | {"--neighbours": neighbours})
         given = noise | {"--delta": delta}
-        family, known, free = options.parts(mechanism, given, prior, threat)
-        question |= known | {"parameter": free}
+        family, known = options.parts(mechanism, given, prior, threat)
+        question |= known | {"parameter": options.family(mechanism).noise}
     plan = dprad.calibrate(family, **question)
     if json:
         show_json(plan.to_dict())

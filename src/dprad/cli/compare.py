@@ -55,25 +55,20 @@ def compare(
     threat = feared.threat()
     values = {"epsilon": _numbers(epsilon, "--epsilon"), "sigma": _numbers(sigma, "--sigma")}
     found: list[Any] = []
-    for name in options.listed(mechanisms, "--mechanisms") or []:
-        takes = options.MECHANISMS.get(name, ("", {}))[1]
-        shared = {"--sensitivity": sensitivity, "--clamp": clamp}
-        given = {o: v for o, v in shared.items() if o in takes}
-        family, known, free = options.parts(name, given, prior, threat)
-        if not values[free]:
-            raise DpradError(f"--mechanisms {name} needs values of --{free}.")
-        found += [family(**known, **{free: v}) for v in values[free]]
+    shared = {"--sensitivity": sensitivity, "--clamp": clamp}
     names = options.listed(mechanisms, "--mechanisms") or []
-    taken = {o for n in names for o in options.MECHANISMS[n][1]}
-    unused = {
-        "--epsilon": epsilon,
-        "--sigma": sigma,
-        "--sensitivity": sensitivity,
-        "--clamp": clamp,
-    }
+    taken = {f"--{t}" for name in names for t in options.family(name).takes}
+    unused = shared | {"--epsilon": epsilon, "--sigma": sigma}
     options.without(
         "--mechanisms " + mechanisms, {o: v for o, v in unused.items() if o not in taken}
     )
+    for name in names:
+        kind = options.family(name)
+        if not values[kind.noise]:
+            raise DpradError(f"--mechanisms {name} needs values of --{kind.noise}.")
+        given = {o: v for o, v in shared.items() if o[2:] in kind.takes}
+        family, known = options.parts(name, given, prior, threat)
+        found += [family(**known, **{kind.noise: v}) for v in values[kind.noise]]
     table = dprad.compare(found, prior=prior, threat=threat)
     if json:
         show_json(table.to_dict())

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter
 
+from dprad import catalogue
+from dprad.catalogue import FAMILIES, Family
 from dprad.errors import DpradError, one_of
 
 if TYPE_CHECKING:
@@ -18,70 +20,33 @@ PRIOR = Group("What is known of the population (default: nothing)", sort_key=2)
 THREAT = Group("What is feared", sort_key=3)
 OUTPUT = Group("Output", sort_key=4)
 
-# Which options each mechanism takes, in the words of its class.
-_CODES = {"--epsilon": "epsilon", "--delta": "delta"}
-_NUMBERS = {"--epsilon": "epsilon", "--sensitivity": "sensitivity", "--clamp": "clamp"}
-_BOUNDED = {"--epsilon": "epsilon", "": "bounds"}  # bounds: the range of the values
-_NOISE = {"--sigma": "sigma", "--sensitivity": "sensitivity", "--clamp": "clamp"}
-MECHANISMS = {
-    "grr": ("GRR", _CODES),
-    "oue": ("OUE", {"--epsilon": "epsilon"}),
-    "sue": ("SUE", _CODES),
-    "subset": ("SubsetSelection", {"--epsilon": "epsilon"}),
-    "olh": ("OLH", _CODES),
-    "blh": ("BLH", _CODES),
-    "hadamard": ("HadamardResponse", {"--epsilon": "epsilon"}),
-    "the": ("THE", {"--epsilon": "epsilon"}),
-    "she": ("SHE", {"--epsilon": "epsilon"}),
-    "laplace": ("Laplace", _NUMBERS),
-    "geometric": ("Geometric", _NUMBERS),
-    "staircase": ("Staircase", _NUMBERS),
-    "gaussian": ("Gaussian", _NOISE),
-    "discrete-gaussian": ("DiscreteGaussian", _NOISE),
-    "duchi": ("Duchi", _BOUNDED),
-    "piecewise": ("Piecewise", _BOUNDED),
-    "hybrid": ("Hybrid", _BOUNDED),
-    "exponential": ("ExponentialInterval", _BOUNDED),
-}
-
 
 def mechanism(name: str, given: dict[str, Any], prior: Prior, threat: Threat) -> Any:
     """A mechanism from its name and options, with the size or range of what it reads."""
-    one_of(name, "--mechanism", MECHANISMS)
-    noise = next(iter(MECHANISMS[name][1]))
+    noise = f"--{family(name).noise}"
     if prior.kind == "finite" and given.get(noise) is None:
         raise DpradError(f"--mechanism {name} needs {noise}.")
-    family, chosen, _ = parts(name, given, prior, threat)
-    return family(**chosen)
+    made, chosen = parts(name, given, prior, threat)
+    return made(**chosen)
+
+
+def family(name: str) -> Family:
+    """A mechanism's line in the catalogue."""
+    return FAMILIES[one_of(name, "--mechanism", FAMILIES)]
 
 
 def parts(
     name: str, given: dict[str, Any], prior: Prior, threat: Threat
-) -> tuple[Any, dict[str, Any], str]:
-    """The class, its arguments as far as they are known, and the one that says how much noise."""
-    from dprad import mechanisms
-    from dprad.reading import columns_read
-    from dprad.threats import target_values
-
-    one_of(name, "--mechanism", MECHANISMS)
-    kind, options = MECHANISMS[name]
+) -> tuple[Any, dict[str, Any]]:
+    """The class and its arguments as far as they are known."""
+    takes = {f"--{t}" for t in family(name).takes}
     if prior.kind != "finite":
         raise DpradError(f"--mechanism {name} needs a population: give --data or --uniform.")
-    without(f"--mechanism {name}", {o: v for o, v in given.items() if o not in options})
-    chosen = {options[o]: v for o, v in given.items() if o in options and v is not None}
-    values = target_values(prior, columns_read(prior, threat))[1]
-    numeric = values.dtype.kind in "if"
-    if "bounds" in options.values():
-        if numeric and len(values) > 1:
-            chosen["bounds"] = (float(values[0]), float(values[-1]))
-    elif "--sensitivity" not in options:
-        chosen["size"] = len(values)
-    else:
-        if "clamp" in chosen:
-            chosen["clamp"] = _interval(chosen["clamp"], "--clamp")
-        if "sensitivity" not in chosen and numeric:
-            chosen["sensitivity"] = float(values[-1] - values[0]) or 1.0
-    return getattr(mechanisms, kind), chosen, next(iter(options.values()))
+    without(f"--mechanism {name}", {o: v for o, v in given.items() if o not in takes})
+    chosen = {o.removeprefix("--"): v for o, v in given.items() if v is not None}
+    if "clamp" in chosen:
+        chosen["clamp"] = _interval(chosen["clamp"], "--clamp")
+    return catalogue.parts(name, chosen, prior, threat)
 
 
 def _interval(text: str, option: str) -> tuple[float, float]:
