@@ -8,10 +8,12 @@ asthma.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
+from dprad.errors import column
 from dprad.priors import Prior
 
 COLUMNS = ("age", "region", "smoker", "diagnosis")
@@ -43,9 +45,13 @@ def records(people: int = 20_000, *, seed: int = 2026) -> list[Record]:
     ]
 
 
-def prior(people: int = 20_000, *, seed: int = 2026) -> Prior:
-    """The table as a prior."""
-    return Prior.from_counts(Counter(records(people, seed=seed)), columns=COLUMNS)
+def prior(columns: Sequence[str] | None = None) -> Prior:
+    """The table, or some columns of it, as a prior."""
+    names = [column(c, COLUMNS, name="columns") for c in columns or COLUMNS]
+    at = [COLUMNS.index(c) for c in names]
+    rows = (tuple(row[i] for i in at) for row in records())
+    counts = Counter(row if len(row) > 1 else row[0] for row in rows)
+    return Prior.from_counts(counts, columns=names)
 
 
 def save(path: str | Path, people: int = 20_000, *, seed: int = 2026) -> None:

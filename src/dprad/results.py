@@ -241,6 +241,9 @@ class Audit:
         Every certificate and the epsilon it refutes; they share the confidence.
     notes
         What else one should know.
+    trace
+        If it was asked for: runs, what was certified after so many (valid at every time), and the
+        model-based estimate or None.
 
     """
 
@@ -265,6 +268,7 @@ class Audit:
     prior: str
     notes: tuple[str, ...]
     seconds: float
+    trace: tuple[tuple[int, float, float | None], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data; an epsilon without limit is the word "infinite"."""

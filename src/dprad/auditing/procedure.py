@@ -9,6 +9,7 @@ alpha. 5. The model-based estimate is told apart: it refutes nothing.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import time
 import warnings
@@ -68,6 +69,7 @@ def audit(
     workers: int = 1,
     state: Any = None,
     progress: bool = False,
+    trace: bool = False,
     rng: int = 0,
 ) -> Audit:
     """Call something many times and say whether it keeps its promise.
@@ -105,6 +107,8 @@ def audit(
         A file that keeps what was counted; a killed audit goes on from there.
     progress
         Report on standard error.
+    trace
+        Keep what was known after 64, 128, ... runs, for `plots.plot_audit`.
 
     Returns
     -------
@@ -202,6 +206,7 @@ def audit(
 
     job = Job(subject, read, labels, prior.probabilities, game, chosen, seed)
     tally = Tally()
+    seen: list[Tally] = []
     plan = sizes(counted)
     done = {i: Tally.checked(p, plan, i) for i, p in file.done("runs").items()}
     meter = Meter(progress, counted, begin)
@@ -211,6 +216,8 @@ def audit(
             file.put("runs", i, part.to_plain())
             tally = tally + part
             meter.show(tally.runs)
+            if trace and (not seen or tally.runs >= 2 * seen[-1].runs):
+                seen.append(tally)
             if i not in done and stop.now():
                 break
             if sequential and _enough(tally, test, precision):
@@ -225,7 +232,7 @@ def audit(
         raise DpradError("the audit was stopped before the first runs were counted.")
     return _result(
         tally, test, claim, sequential_test, model_at, prior, threat, query, notes, studied,
-        time.monotonic() - begin,
+        seen, time.monotonic() - begin,
     )  # fmt: skip
 
 
@@ -384,33 +391,27 @@ def _result(
     query: Query | None,
     notes: list[str],
     studied: int,
+    seen: list[Tally],
     seconds: float,
 ) -> Audit:
     game, alpha = test.game, test.alpha
     found, violated = test.certificates(tally, sequential)
     best = max(found, key=lambda c: c.epsilon)
-    values, counts = tally.terms(known=not game.nothing_known)
-    rad = float(values @ counts) / tally.runs
-    interval = risk_interval(tally, game, alpha, sequential=sequential)
+    rad, interval = _extra(tally, game), risk_interval(tally, game, alpha, sequential=sequential)
+    guess = _guess(model_at, game, prior, threat, query)
     found_model: ModelEstimate | None = None
-    family = _family(model_at)
-    if family is not None:
-        first = family(1.0)
-        read = reads(first, prior, threat, query)
-        pi = prior.probabilities
-        assert pi is not None
-
-        def curve(at: float) -> float:
-            return solve(family(at), game, read, pi, Sampling()).rad
-
-        top = float(getattr(model_at, "highest", 24.0))
-        steady = not isinstance(first, SubsetSelection | OLH | HadamardResponse | Hybrid)
-        try:
-            found_model = estimate(curve, rad, interval, highest=top, monotone=steady)
-        except (DpradError, ArithmeticError) as error:
-            notes.append(f"no estimate by the model: {error}")
-        if found_model is not None and found_model.warning:
-            notes.append(found_model.warning)
+    try:
+        found_model = None if guess is None else guess(rad, interval)
+    except (DpradError, ArithmeticError) as error:
+        notes.append(f"no estimate by the model: {error}")
+        guess = None
+    if found_model is not None and found_model.warning:
+        notes.append(found_model.warning)
+    trace = []
+    for part in [*(t for t in seen if t.runs < tally.runs), tally] if seen else []:
+        low = max(c.epsilon for c in test.certificates(part, True)[0])
+        at = _extra(part, game)
+        trace.append((part.runs, low, None if guess is None else guess(at, (at, at)).epsilon))
     return Audit(
         verdict="violated" if violated else "consistent",
         epsilon_lower=best.epsilon,
@@ -433,7 +434,35 @@ def _result(
         prior=repr(prior),
         notes=tuple(notes),
         seconds=seconds,
+        trace=tuple(trace),
     )
+
+
+def _extra(tally: Tally, game: Game) -> float:
+    """The extra risk of the attack, as estimated."""
+    values, counts = tally.terms(known=not game.nothing_known)
+    return float(values @ counts) / tally.runs
+
+
+def _guess(
+    model_at: Any, game: Game, prior: Prior, threat: Threat, query: Query | None
+) -> Callable[[float, tuple[float, float]], ModelEstimate] | None:
+    """Extra risk and its interval -> the epsilon at which the model behaves like that."""
+    family = _family(model_at)
+    if family is None:
+        return None
+    first = family(1.0)
+    read = reads(first, prior, threat, query)
+    pi = prior.probabilities
+    assert pi is not None
+
+    @functools.cache
+    def curve(at: float) -> float:
+        return solve(family(at), game, read, pi, Sampling()).rad
+
+    top = float(getattr(model_at, "highest", 24.0))
+    steady = not isinstance(first, SubsetSelection | OLH | HadamardResponse | Hybrid)
+    return lambda rad, interval: estimate(curve, rad, interval, highest=top, monotone=steady)
 
 
 def _family(model_at: Any) -> Callable[[float], Any] | None:

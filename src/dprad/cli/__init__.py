@@ -18,6 +18,7 @@ from dprad.cli.calibrate import calibrate
 from dprad.cli.compare import compare
 from dprad.cli.demo import demo
 from dprad.cli.reproduce import reproduce
+from dprad.cli.scenario import init, report
 from dprad.errors import DpradError
 
 app = App(
@@ -27,10 +28,12 @@ app = App(
     help_format="plaintext",
 )
 app.command(demo)
+app.command(init)
 app.command(assess)
 app.command(calibrate)
 app.command(compare)
 app.command(audit)
+app.command(report)
 app.command(reproduce)
 
 
@@ -51,5 +54,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _complain(sentence: str) -> int:
-    sys.stderr.write(f"dprad: {' '.join(sentence.split())}\n")
+    lines = [" ".join(line.split()) for line in sentence.splitlines() if line.strip()]
+    sys.stderr.write("dprad: " + "\n  ".join(lines) + "\n")
     return 2

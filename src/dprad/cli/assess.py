@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
@@ -9,12 +10,15 @@ from cyclopts import Parameter
 from dprad.cli import options
 from dprad.cli.options import OUTPUT, SUBJECT, Feared, Population, without
 from dprad.cli.output import show, show_json
+from dprad.cli.scenario import alone, assessed
 from dprad.errors import DpradError, number
 
 _NOBODY, _ANYONE = Population(), Feared()
 
 
 def assess(
+    scenario: Path | None = None,
+    /,
     *,
     epsilon: Annotated[float | None, Parameter(group=SUBJECT)] = None,
     delta: Annotated[float | None, Parameter(group=SUBJECT)] = None,
@@ -33,11 +37,12 @@ def assess(
 ) -> int:
     """What does this epsilon mean for this data and this attacker?
 
-    Example: dprad assess --epsilon 1 --neighbours replace-one --data people.csv
-    --columns age,diagnosis --knows age --target diagnosis
+    Example: dprad assess --epsilon 1 --neighbours replace-one --uniform 20
 
     Parameters
     ----------
+    scenario
+        A scenario file (`dprad init` writes one) instead of all other options.
     epsilon
         Promise epsilon-DP, or (epsilon, delta)-DP with --delta.
     delta
@@ -74,6 +79,15 @@ def assess(
     import dprad
     from dprad import explain
 
+    if scenario is not None:
+        alone(
+            {"--epsilon": epsilon, "--delta": delta, "--mu": mu, "--tv": tv, "--sigma": sigma}
+            | {"--neighbours": neighbours, "--mechanism": mechanism, "--clamp": clamp}
+            | {"--sensitivity": sensitivity, "--max-risk": max_risk}
+            | population.given()
+            | feared.given()
+        )
+        return assessed(scenario, json=json)
     limit = None if max_risk is None else number(max_risk, "--max-risk", low=0, high=1)
     prior = population.prior()
     threat = feared.threat()

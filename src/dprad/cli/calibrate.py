@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Group, Parameter
@@ -9,6 +10,7 @@ from cyclopts import Group, Parameter
 from dprad.cli import options
 from dprad.cli.options import OUTPUT, Feared, Population, without
 from dprad.cli.output import show, show_json
+from dprad.cli.scenario import alone, calibrated
 from dprad.errors import DpradError, one_of
 
 _GOAL = Group("What is accepted, and what can be turned", sort_key=1)
@@ -19,8 +21,10 @@ _NOBODY, _ANYONE = Population(), Feared()
 
 
 def calibrate(
+    scenario: Path | None = None,
+    /,
     *,
-    max_risk: Annotated[float, Parameter(group=_GOAL)],
+    max_risk: Annotated[float | None, Parameter(group=_GOAL)] = None,
     mechanism: Annotated[str | None, Parameter(group=_GOAL)] = None,
     promise: Annotated[str | None, Parameter(group=_GOAL)] = None,
     neighbours: Annotated[str | None, Parameter(group=_GOAL)] = None,
@@ -35,11 +39,12 @@ def calibrate(
 ) -> int:
     """How much noise keeps the extra risk within what is accepted?
 
-    Example: dprad calibrate --max-risk 0.1 --mechanism laplace --data people.csv --columns hours
-    --loss absolute --eta 5
+    Example: dprad calibrate --max-risk 0.1 --mechanism laplace --uniform 101 --loss absolute --eta 5
 
     Parameters
     ----------
+    scenario
+        A scenario file (`dprad init` writes one) instead of all other options.
     max_risk
         The extra risk that is accepted.
     mechanism
@@ -70,6 +75,17 @@ def calibrate(
     import dprad
     from dprad import accounting
 
+    if scenario is not None:
+        alone(
+            {"--max-risk": max_risk, "--mechanism": mechanism, "--promise": promise}
+            | {"--neighbours": neighbours, "--delta": delta, "--sample-rate": sample_rate}
+            | {"--steps": steps, "--sensitivity": sensitivity, "--clamp": clamp}
+            | population.given()
+            | feared.given()
+        )
+        return calibrated(scenario, json=json)
+    if max_risk is None:
+        raise DpradError("say which risk is accepted: --max-risk 0.1, or give a scenario file.")
     prior = population.prior()
     threat = feared.threat()
     training = {"--sample-rate": sample_rate, "--steps": steps}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter
@@ -86,6 +86,10 @@ class Population:
     domain: Annotated[str | None, Parameter(group=PRIOR)] = None
     uniform: Annotated[float | None, Parameter(group=PRIOR)] = None
 
+    def given(self) -> dict[str, Any]:
+        """Options that were used."""
+        return {f"--{f.name}": getattr(self, f.name) for f in fields(self)}
+
     def prior(self) -> Prior:
         """A file, equally likely values, or nothing known."""
         from dprad.priors import Prior
@@ -139,6 +143,11 @@ class Feared:
     target: Annotated[str | None, Parameter(group=THREAT)] = None
     loss: Annotated[str, Parameter(group=THREAT)] = "exact"
     eta: Annotated[float, Parameter(group=THREAT)] = 0.0
+
+    def given(self) -> dict[str, Any]:
+        """Options that were used."""
+        own = {f.name: (getattr(self, f.name), f.default) for f in fields(self)}
+        return {f"--{name}": None if v == usual else v for name, (v, usual) in own.items()}
 
     def threat(self) -> Threat:
         """As the library takes it."""

@@ -1,0 +1,77 @@
+"""What all figures share: colours, an axis to draw on, and figures as text (SVG)."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable
+from typing import Any
+
+from dprad.errors import DpradError
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#999999")
+DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
+# Stands for the colour of text; an SVG in a page takes it from there, so dark pages work.
+INK = "#1a1b1c"
+SIZE = (6.2, 3.4)
+_STYLE: Any = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "dprad",
+    "font.family": "sans-serif",
+    "font.size": 10,
+    "text.color": INK,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "axes.titlesize": 11,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "legend.frameon": False,
+    "legend.fontsize": 9,
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
+    "savefig.facecolor": "none",
+}
+
+
+def axis(ax: Any = None) -> Any:
+    """The axis given, or that of a new figure."""
+    if ax is not None:
+        return ax
+    try:
+        import matplotlib
+        from matplotlib import pyplot as plt
+    except ImportError:
+        raise DpradError("plots need matplotlib: pip install matplotlib.") from None
+    with matplotlib.rc_context(_STYLE):
+        return plt.figure(figsize=SIZE, layout="constrained").add_subplot()
+
+
+def svg(draw: Callable[[Any], Any], *, label: str, size: tuple[float, float] = SIZE) -> str:
+    """A figure as the text of an <svg> element: no fonts, no date, the same for the same input."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(_STYLE):
+        figure = Figure(figsize=size, layout="constrained")
+        draw(figure.add_subplot())
+        file = io.StringIO()
+        figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
+    text = file.getvalue()
+    text = text[text.index("<svg") :].replace(INK, "currentColor")
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    # three decimals of a point are enough
+    text = re.sub(r"(\d+\.\d{3})\d+", r"\1", text)
+    return text.replace("<svg ", f'<svg role="img" aria-label="{_escaped(label)}" ', 1)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
+
+
+def plain(text: str, longest: int = 40) -> str:
+    """A label as it is: nothing in it is mathematics, and it is not too long."""
+    line = " ".join(str(text).split())
+    line = line if len(line) <= longest else line[: longest - 1] + "\u2026"
+    return line.replace("$", r"\$")

@@ -1,0 +1,179 @@
+"""Every question of a scenario, answered: risks, calibrations, audits."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+from dprad import catalogue
+from dprad.assessment import assess
+from dprad.auditing import audit
+from dprad.calibration import calibrate
+from dprad.errors import DpradError
+from dprad.guarantees import REPLACE_ONE, PureDP
+from dprad.results import Audit, Calibration, Risk
+from dprad.scenario.file import Release, Scenario
+
+CALLS = 20_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answers:
+    """`risks` and `plans` have one line a release, one entry a threat.
+
+    A plan is None where no noise is needed or none is enough (`reasons` says which), or if nothing
+    was said about the accepted risk.
+    """
+
+    scenario: Scenario
+    risks: tuple[tuple[Risk, ...], ...]
+    plans: tuple[tuple[Calibration | None, ...], ...]
+    reasons: tuple[tuple[str, ...], ...]
+    audits: tuple[tuple[str, Audit], ...]
+
+    @property
+    def worst(self) -> tuple[str, str, Risk]:
+        """The largest risk: its release, its threat."""
+        cells = [
+            (release.name, threat[0], risk)
+            for release, row in zip(self.scenario.releases, self.risks, strict=True)
+            for threat, risk in zip(self.scenario.threats, row, strict=True)
+        ]
+        # of equal ones the first
+        return max(cells, key=lambda cell: cell[2].interval[1])
+
+    @property
+    def exceeded(self) -> bool:
+        """Whether a risk may exceed what is accepted."""
+        limit = self.scenario.accepted
+        return limit is not None and any(r.interval[1] > limit for row in self.risks for r in row)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        scenario = self.scenario
+        cells = []
+        for release, risks, plans, reasons in zip(
+            scenario.releases, self.risks, self.plans, self.reasons, strict=True
+        ):
+            for (threat, _), risk, plan, reason in zip(
+                scenario.threats, risks, plans, reasons, strict=True
+            ):
+                planned = None if plan is None else plan.to_dict()
+                cells.append(
+                    {"release": release.name, "threat": threat, "risk": risk.to_dict()}
+                    | {"calibration": planned, "reason": reason}
+                )
+        audits = [{"subject": name, **result.to_dict()} for name, result in self.audits]
+        return {
+            "title": scenario.title,
+            "accepted": scenario.accepted,
+            "exceeded": self.exceeded,
+            "answers": cells,
+            "audits": audits,
+        }
+
+
+def answer(scenario: Scenario, *, plans: bool = True, audits: bool = True) -> Answers:
+    """Ask all questions; calibrations and audits only if wanted."""
+    risks = tuple(
+        tuple(
+            assess(
+                release.subject(scenario.prior, threat),
+                prior=scenario.prior,
+                threat=threat,
+                query=release.query,
+            )
+            for _, threat in scenario.threats
+        )
+        for release in scenario.releases
+    )
+    cells = [
+        [
+            _plan(scenario, release, threat) if plans else (None, "")
+            for _, threat in scenario.threats
+        ]
+        for release in scenario.releases
+    ]
+    return Answers(
+        scenario=scenario,
+        risks=risks,
+        plans=tuple(tuple(plan for plan, _ in row) for row in cells),
+        reasons=tuple(tuple(reason for _, reason in row) for row in cells),
+        audits=tuple(_audits(scenario)) if audits and scenario.audit is not None else (),
+    )
+
+
+def _plan(scenario: Scenario, release: Release, threat: Any) -> tuple[Calibration | None, str]:
+    """The least noise for the accepted risk, or why there is none."""
+    if scenario.accepted is None:
+        return None, ""
+    question: dict[str, Any] = {"max_risk": scenario.accepted, "prior": scenario.prior}
+    question |= {"threat": threat}
+    if release.mechanism is None:
+        import dprad
+
+        given = dict(release.numbers)
+        free = next(k for k in catalogue.PROMISES if k in given)
+        if free == "tv":
+            return None, "a total variation is not calibrated"
+        given.pop(free)
+        kind = "ApproxDP" if "delta" in given else catalogue.PROMISES[free]
+        family: Any = getattr(dprad, kind)
+        arguments = given
+    else:
+        family_ = catalogue.FAMILIES[release.mechanism]
+        free = family_.noise
+        given = {k: v for k, v in release.numbers.items() if k != free}
+        family, arguments = catalogue.parts(
+            release.mechanism, given, scenario.prior, threat, release.query
+        )
+        question["query"] = release.query
+    try:
+        return calibrate(family, parameter=free, **arguments, **question), ""
+    except DpradError as error:
+        return None, str(error)
+
+
+def _audits(scenario: Scenario) -> list[tuple[str, Audit]]:
+    """The function named, or the mechanisms themselves."""
+    about = scenario.audit or {}
+    trials = about.get("trials", CALLS)
+    confidence = about.get("confidence", 0.95)
+    question: dict[str, Any] = {"trials": trials, "confidence": confidence, "trace": True}
+    if scenario.prior.kind != "finite":
+        raise DpradError("an audit needs a population: records to call the function on.")
+    if "function" in about:
+        claim = PureDP(about["claim"], neighbours=REPLACE_ONE)
+        run = _function(about["function"], str(scenario.folder))
+        name, threat = scenario.threats[0]
+        result = audit(run, claim=claim, prior=scenario.prior, threat=threat, **question)
+        return [(f"{about['function']} ({name})", result)]
+    found = []
+    for release in scenario.releases:
+        if release.mechanism is None:
+            continue
+        name, threat = scenario.threats[0]
+        subject = release.subject(scenario.prior, threat)
+        result = audit(
+            subject,
+            claim=subject.guarantee,
+            prior=scenario.prior,
+            threat=threat,
+            query=release.query,
+            **question,
+        )
+        found.append((f"{release.name} ({name})", result))
+    return found
+
+
+def _function(name: str, folder: str) -> Any:
+    module, _, attribute = name.partition(":")
+    sys.path.insert(0, folder)
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise DpradError(f"{name} cannot be loaded: {error}.") from None
+    finally:
+        sys.path.remove(folder)
