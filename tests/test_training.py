@@ -22,13 +22,8 @@ def training(sigma, **changes):
     x, y = digits()
     model = nn.Sequential(nn.Flatten(), nn.Linear(64, 8), nn.ReLU(), nn.Linear(8, 10))
     given = {"clip": 0.1, "steps": 20, "learning_rate": 9.0}
-    return DPSGD(
-        model=model,
-        known=(x[:200], y[:200]),
-        candidates=(x[CANDIDATES], y[CANDIDATES]),
-        sigma=sigma,
-        **given | changes,
-    )
+    given |= {"known": (x[:200], y[:200]), "candidates": (x[CANDIDATES], y[CANDIDATES])}
+    return DPSGD(model=model, sigma=sigma, **given | changes)
 
 
 @pytest.mark.parametrize("rate", [1.0, 0.3])
@@ -73,5 +68,29 @@ def test_bad_input():
     one = training(1.0)
     with pytest.raises(DpradError, match="table of records"):
         dprad.training_risks(one, prior=Prior.unknown())
-    with pytest.raises(DpradError, match="size 6"):
-        dprad.training_risks(one, prior=Prior.uniform(3), threats=[Threat()])
+    for prior, words in [
+        (Prior.uniform(7), "numbers 0 .. 5"),
+        (Prior.from_counts({"zoe": 1, "amy": 2}), "holds something else"),
+        (Prior.from_counts({(0, 1): 1, (1, 1): 2}, columns=["a", "b"]), "query="),
+        ("uniform", "must be a dprad.Prior"),
+    ]:
+        with pytest.raises(DpradError, match=words):
+            dprad.training_risks(one, prior=prior, threats=Threat())
+    with pytest.raises(DpradError, match="list of dprad.Threat"):
+        dprad.training_risks(one, threats=[])
+    with pytest.raises(DpradError, match="known must be given"):
+        paper_attack(one, prior=one.prior(), threat=Threat(knows=["label"]))(np.zeros((1, 2, 6)))
+
+
+def test_candidates_are_numbered_not_sorted():
+    """A threat on the label, and labels that are all different: still the candidate is read."""
+    one = training(2.0)
+    x, y = digits()
+    rows = [np.flatnonzero(y[1000:] == label)[0] + 1000 for label in (2, 0, 1)]
+    one = training(2.0, candidates=(x[rows], y[rows]))
+    prior = Prior.from_counts({(0, 2): 2, (1, 0): 49, (2, 1): 49}, columns=["candidate", "label"])
+    label = dprad.training_risks(one, prior=prior, threats=Threat(target=["label"]), trials=150)[0]
+    whole = dprad.training_risks(one, prior=prior, threats=Threat(), trials=150)[0]
+    assert label.rad == pytest.approx(whole.rad, abs=1e-12)
+    few = dprad.training_risks(one, prior=Prior.from_counts({0: 2, 1: 49, 2: 49}), trials=150)
+    assert len(few) == 2 and few[0].rad == pytest.approx(whole.rad, abs=1e-12)

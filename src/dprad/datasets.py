@@ -65,7 +65,10 @@ def images(name: str, directory: Any = None) -> tuple[FloatArray, IntArray]:
 
 
 def adult(directory: Any = None) -> Any:
-    """The 32,561 training rows of Adult, as a table for `Prior.from_data` and `impute`."""
+    """The 32,561 training rows of Adult, as a table for `Prior.from_data` and `impute`.
+
+    OpenML's copy, if there is no directory, has the test rows as well (48,842 in all).
+    """
     import duckdb
 
     place = _place("adult", directory)
@@ -123,7 +126,7 @@ def _fetch(name: str) -> Any:
     except ImportError:
         raise DpradError("OpenML is read by scikit-learn: pip install 'dprad[audit]'.") from None
     try:
-        return fetch_openml(name, version=1, as_frame=name == "adult")
+        return fetch_openml(name, version=2 if name == "adult" else 1, as_frame=name == "adult")
     except Exception as error:
         raise DpradError(
             f"{name} could not be fetched from OpenML ({type(error).__name__}). Give a directory "

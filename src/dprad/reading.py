@@ -18,6 +18,8 @@ Query = str | Sequence[str] | Callable[[Column], Sequence[Any]]
 
 def reads(mechanism: Any, prior: Prior, threat: Threat, query: Query | None = None) -> Column:
     """What the mechanism reads of each record of a finite prior, as its `sample` takes it."""
+    if hasattr(mechanism, "column") and not callable(query):
+        return _numbered(mechanism, prior, query)
     if hasattr(mechanism, "size"):
         return _codes(prior, threat, query, mechanism.size, type(mechanism).__name__)
     if hasattr(mechanism, "reads"):
@@ -65,6 +67,24 @@ def _values(prior: Prior, threat: Threat, query: Query | None) -> list[Any]:
             "query=."
         )
     return list(prior.column(names[0]).tolist())
+
+
+def _numbered(mechanism: Any, prior: Prior, query: Query | None) -> IntArray:
+    """Numbers 0 .. size-1 that a column holds as they are: here an order would mean nothing."""
+    alone = prior.columns[0] if len(prior.columns) == 1 else None
+    name = query or (mechanism.column if mechanism.column in prior.columns else alone)
+    if not isinstance(name, str):
+        raise DpradError(
+            f"a {type(mechanism).__name__} reads the column {mechanism.column!r}, which the prior "
+            "does not have. Say with query= which column numbers the candidates."
+        )
+    numbers = prior.column(column(name, prior.columns, name="query"))
+    if numbers.dtype.kind not in "iu" or numbers.min() < 0 or numbers.max() >= mechanism.size:
+        raise DpradError(
+            f"a {type(mechanism).__name__} of size {mechanism.size} reads numbers 0 .. "
+            f"{mechanism.size - 1} of candidates, but the column {name!r} holds something else."
+        )
+    return numbers.astype(np.intp)
 
 
 def _codes(prior: Prior, threat: Threat, query: Query | None, size: int, name: str) -> IntArray:

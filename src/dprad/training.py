@@ -97,7 +97,7 @@ def training_risks(
     *,
     trials: int = 1000,
     prior: Prior | None = None,
-    threats: Sequence[Threat] | None = None,
+    threats: Sequence[Threat] | Threat | None = None,
     query: Query | None = None,
     confidence: float = 0.95,
     rng: int = 0,
@@ -112,6 +112,7 @@ def training_risks(
         Trainings to run; the record is drawn from the prior each time.
     prior, threats, query
         Default: all candidates equally likely; attackers who know nothing, the label, everything.
+        A prior numbers the candidates 0, 1, ... in a column `candidate`, or in its only column.
     confidence, rng
         Of the intervals; seed.
 
@@ -119,19 +120,23 @@ def training_risks(
     if not isinstance(mechanism, DPSGD):
         raise DpradError(f"training_risks is for DPSGD, but got a {type(mechanism).__name__}.")
     prior = mechanism.prior() if prior is None else prior
+    if not isinstance(prior, Prior):
+        raise DpradError(f"prior must be a dprad.Prior, but is {prior!r}.")
     if threats is None:
-        threats = (Threat(), Threat(knows=["label"]), Threat(knows="everything"))
+        label = [Threat(knows=["label"])] if "label" in prior.columns else []
+        threats = (Threat(), *label, Threat(knows="everything"))
+    threats = (threats,) if isinstance(threats, Threat) else tuple(threats)
+    if not threats or not all(isinstance(t, Threat) for t in threats):
+        raise DpradError(f"threats must be a list of dprad.Threat, but is {threats!r}.")
     n = whole(trials, "trials", low=2)
     level = number(confidence, "confidence", low=0, high=1)
     if prior.probabilities is None:
         raise DpradError(f"training_risks needs a table of records, but the prior is {prior.kind}.")
-    read = [reads(mechanism, prior, threat, query) for threat in threats]
-    if any(not np.array_equal(r, read[0]) for r in read):
-        raise DpradError("the threats read different candidates. Say which with query=.")
+    read = reads(mechanism, prior, threats[0], query)
     random = np.random.default_rng(whole(rng, "rng", low=0, hint="It is a seed."))
-    records = random.choice(len(read[0]), size=n, p=prior.probabilities)
-    others = random.choice(len(read[0]), size=n, p=prior.probabilities)
-    outputs = mechanism.sample(read[0][records], random)
+    records = random.choice(len(read), size=n, p=prior.probabilities)
+    others = random.choice(len(read), size=n, p=prior.probabilities)
+    outputs = mechanism.sample(read[records], random)
     return [
         _risk(mechanism, prior, threat, query, outputs, records, others, level, random)
         for threat in threats

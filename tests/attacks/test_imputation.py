@@ -6,10 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
+from sklearn.svm import LinearSVC
 
 from dprad import DpradError, Prior, assess
 from dprad.attacks import impute
-from dprad.mechanisms import GRR, OUE
+from dprad.mechanisms import GRR, OUE, Laplace
 
 
 @pytest.fixture
@@ -57,6 +58,21 @@ def test_the_default_classifier_and_files(table, tmp_path):
     assert found == impute(table, secret="secret", people=300, repeats=1)
 
 
+def test_untidy_columns(table, rng):
+    """Missing numbers, thousands of names, a value that only one person has, one known column."""
+    table["noise"] = table["noise"].mask(rng.random(3000) < 0.1)
+    table["name"] = [f"person {i}" for i in range(3000)]
+    table.loc[0, "secret"] = "violet"
+    found = impute(table, secret="secret", classifier=LogisticRegression(), people=500, repeats=2)
+    assert found.rero > 0.7
+    assert impute(table, secret="secret", known="colour", people=500, repeats=1).known == (
+        "colour",
+    )
+    tiny = pd.DataFrame({"a": range(12), "secret": ["x"] * 11 + ["y"]})
+    for model in (None, LogisticRegression()):
+        assert 0 <= impute(tiny, secret="secret", classifier=model, people=11, repeats=3).rero <= 1
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -67,6 +83,8 @@ def test_the_default_classifier_and_files(table, tmp_path):
         ({"people": 5000}, "fewer than the 3,000 rows"),
         ({"release": GRR(epsilon=1, size=2)}, "mechanism of size 3"),
         ({"release": 7}, "mechanism of size 3"),
+        ({"release": Laplace(epsilon=1, sensitivity=2)}, "mechanism of size 3"),
+        ({"classifier": LinearSVC()}, "predict_proba"),
         ({"repeats": 0}, "repeats"),
         ({"table": 3}, "data frame"),
     ],

@@ -17,11 +17,22 @@ nn = torch.nn
 KNOWN, CANDIDATES = 60, [100, 110, 120]
 
 
-def train(truth, *, sigma, steps, rate=1.0, seed=0, optimiser=torch.optim.SGD):
+def train(
+    truth,
+    *,
+    sigma,
+    steps,
+    rate=1.0,
+    seed=0,
+    optimiser=torch.optim.SGD,
+    net=None,
+    shuffled=False,
+    **more,
+):
     """Train on 60 known digits and one candidate; returns what the attacker has."""
     x, y = digits()
     torch.manual_seed(seed)
-    model = nn.Sequential(nn.Flatten(), nn.Linear(64, 6), nn.Tanh(), nn.Linear(6, 10))
+    model = net or nn.Sequential(nn.Flatten(), nn.Linear(64, 6), nn.Tanh(), nn.Linear(6, 10))
     rows = [*range(KNOWN), CANDIDATES[truth]]
     numbers = torch.arange(KNOWN + 1)
     data = torch.utils.data.TensorDataset(
@@ -36,8 +47,9 @@ def train(truth, *, sigma, steps, rate=1.0, seed=0, optimiser=torch.optim.SGD):
             optimizer=optimiser(model.parameters(), lr=0.5),
             data_loader=loader,
             noise_multiplier=sigma,
-            max_grad_norm=0.3,
-            poisson_sampling=rate < 1,
+            max_grad_norm=more.pop("max_grad_norm", 0.3),
+            poisson_sampling=rate < 1 and not shuffled,
+            **more,
         )
         drawn, done = [], 0
         with attacks.record(optimizer) as run:
@@ -67,6 +79,36 @@ def test_the_truth_is_found(optimiser):
         assert len(engine.accountant.history) > 0  # Opacus's own accountant still counts
 
 
+class Normed(nn.Module):
+    """Not a plain perceptron: Opacus's hooks must not get into the way."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.norm = nn.Linear(64, 6), nn.LayerNorm(6)
+        self.last = nn.Linear(6, 10)
+
+    def forward(self, x):
+        return self.last(torch.tanh(self.norm(self.first(x.flatten(1)))))
+
+
+def test_any_model_and_a_frozen_layer():
+    frozen = Normed()
+    frozen.first.requires_grad_(False)
+    for net in (Normed(), frozen):
+        model, run, known, candidates, _, _ = train(1, sigma=0.2, steps=12, net=net)
+        assert run.scores(model, known=known, candidates=candidates).argmax() == 1
+
+
+def test_what_is_not_modelled_is_refused():
+    with pytest.raises(DpradError, match="DPPerLayerOptimizer"):
+        train(0, sigma=1.0, steps=1, clipping="per_layer", max_grad_norm=[0.3] * 4)
+    model, run, known, candidates, drawn, _ = train(0, sigma=1.0, steps=3, rate=0.5, shuffled=True)
+    with pytest.raises(DpradError, match="the batches had"):
+        run.scores(model, known=known, candidates=candidates)
+    with pytest.raises(DpradError, match="sample_rate below 1"):
+        run.scores(model, known=known, candidates=candidates, drawn=drawn)
+
+
 def test_much_noise_tells_little():
     model, run, known, candidates, _, _ = train(1, sigma=300.0, steps=5)
     scores = run.scores(model, known=known, candidates=candidates)
@@ -77,7 +119,8 @@ def test_sampled_batches_against_a_plain_loop():
     model, run, known, candidates, drawn, _ = train(2, sigma=0.5, steps=6, rate=0.5, seed=4)
     scores = run.scores(model, known=known, candidates=candidates, sample_rate=0.5, drawn=drawn)
     net = model._module
-    scale = run.sigma * run.clip
+    scale = run.sigmas[0] * run.clips[0]
+    assert set(run.sigmas) == {0.5} and set(run.clips) == {0.3}
     x0, y0 = torch.as_tensor(known[0], dtype=torch.float32), torch.as_tensor(known[1])
     x1, y1 = torch.as_tensor(candidates[0], dtype=torch.float32), torch.as_tensor(candidates[1])
 
@@ -89,7 +132,7 @@ def test_sampled_batches_against_a_plain_loop():
 
         g = torch.func.grad(loss)(weights)
         size = math.sqrt(sum(float((a**2).sum()) for a in g))
-        return [a * min(1.0, run.clip / size) for a in g]
+        return [a * min(1.0, 0.3 / size) for a in g]
 
     # the parameters of the wrapped model have hooks of their own: a plain copy will do
     net = nn.Sequential(nn.Flatten(), nn.Linear(64, 6), nn.Tanh(), nn.Linear(6, 10))

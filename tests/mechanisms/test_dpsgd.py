@@ -238,9 +238,75 @@ def test_chunks_do_not_change_the_law(rng):
     assert np.all(np.abs(means[0][0] - means[1][0]) < 6 * np.hypot(means[0][1], means[1][1]))
 
 
+def shared():
+    layer = nn.Linear(6, 6)
+    return nn.Sequential(nn.Flatten(), layer, nn.Tanh(), layer, nn.Linear(6, 3))
+
+
+def hooked():
+    model = MODELS[0]()
+    model[1].register_forward_hook(lambda module, inputs, output: 2 * output)
+    return model
+
+
+@pytest.mark.parametrize("make", [shared, hooked])
+def test_what_only_looks_like_a_perceptron(make, rng):
+    """Layers that occur twice, or that something listens to, go the general way."""
+    model = make().double()
+    given = {"data": data(rng), "sigma": 0.5}
+    one, two = mechanism(rng, model, **given), mechanism(rng, Wrapped(model), **given)
+    assert type(one.engine).__name__ == "Anything"
+    same = [m.sample([0, 1, 2], np.random.default_rng(2)) for m in (one, two)]
+    assert np.array_equal(*same)
+
+
+def test_in_place_activations_and_other_labels(rng):
+    known, candidates = data(rng)
+    model = nn.Sequential(nn.Flatten(), nn.Linear(6, 4), nn.ReLU(inplace=True), nn.Linear(4, 3))
+    plain = nn.Sequential(model[0], model[1], nn.ReLU(), model[3])
+    found = []
+    for net, kind in [
+        (model, np.int64),
+        (plain, np.int32),
+        (plain, np.uint8),
+        (Wrapped(plain), "u1"),
+    ]:
+        given = [(x, y.astype(kind)) for x, y in (known, candidates)]
+        found.append(mechanism(rng, net, data=given).sample([0, 2], np.random.default_rng(1)))
+    for other in found[1:]:
+        assert np.allclose(found[0], other, atol=1e-4)
+
+
+@pytest.mark.parametrize("clip", [1e-30, 1e-4, 1e4])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_small_norms_and_half_precision(clip, dtype, rng):
+    """Scores depend on gradients over the clipping norm; half precision is not computed in."""
+    known, candidates = data(rng)
+    scores = []
+    for kind in (torch.float64, dtype):
+        model = MODELS[2]()
+        torch.manual_seed(0)
+        model[1].reset_parameters()
+        small = mechanism(rng, model.to(kind), data=(known, candidates), clip=clip, sigma=1.0)
+        assert small.engine.flat.dtype in (torch.float32, torch.float64)
+        scores.append(small.sample(np.repeat([0, 1, 2], 400), rng)[:, 0])
+    spread = scores[0].std() / 20 + 0.02
+    assert abs(scores[0].mean() - scores[1].mean()) < 6 * spread
+    if clip < 1:
+        assert scores[1].std() > 0.1  # not squashed to nothing
+
+
+def test_a_rate_of_zero_tells_nothing(rng):
+    outputs = mechanism(rng, MODELS[0](), sample_rate=0.0).sample([0, 1, 2], rng)
+    assert np.all(outputs[:, 0] == 0.0)
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
+        ({"sigma": 1e-4}, "sigma must be between"),
+        ({"candidates": (np.ones((1, 6)), ["a"])}, "pair"),
+        ({"candidates": (np.ones((1, 6)), [float("nan")])}, "finite"),
         ({"sigma": 0}, "sigma must be positive"),
         ({"clip": 0}, "clip must be positive"),
         ({"steps": 0}, "steps"),

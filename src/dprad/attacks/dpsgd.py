@@ -43,6 +43,9 @@ def paper_attack(
     def attack(outputs: Any, known: Any = None) -> list[Any]:
         correlation = np.asarray(outputs)[:, 1, :]
         score = (correlation - correlation.mean(axis=1, keepdims=True))[:, read]
+        if (known is None) != (labels is None):
+            what = "left out: this attacker knows nothing" if labels is None else "given"
+            raise DpradError(f"known must be {what}.")
         given = [None] * len(score) if known is None else np.asarray(known).tolist()
         found: list[Any] = []
         for row, label in zip(score, given, strict=True):

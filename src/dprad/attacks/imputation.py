@@ -22,8 +22,8 @@ from dprad.exact.posterior import expanded
 from dprad.tables import codes, read_rows
 
 Pair = tuple[float, float]
-# Outputs of the release that are drawn for every person.
-OUTPUTS = 16
+# Outputs of the release that are drawn for every person; values of a column that are told apart.
+OUTPUTS, COMMON = 16, 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +93,7 @@ def impute(
     table: Any,
     *,
     secret: str,
-    known: list[str] | None = None,
+    known: list[str] | str | None = None,
     classifier: Any = None,
     release: Any = None,
     people: int = 1000,
@@ -127,11 +127,19 @@ def impute(
         raise DpradError("impute needs scikit-learn: pip install 'dprad[audit]'.") from None
     names, columns = read_rows(table)
     column(secret, names, name="secret")
+    known = [known] if isinstance(known, str) else known
     using = [n for n in names if n != secret] if known is None else list(known)
     for name in using:
         column(name, names, name="known")
     if secret in using or not using:
         raise DpradError(f"known must name columns other than {secret!r}, but is {known!r}.")
+    if classifier is not None and not (
+        hasattr(classifier, "fit") and hasattr(classifier, "predict_proba")
+    ):
+        raise DpradError(
+            "classifier must have fit and predict_proba, as scikit-learn's do, but is a "
+            f"{type(classifier).__name__}."
+        )
     count, times = whole(people, "people", low=2), whole(repeats, "repeats", low=1)
     level = number(confidence, "confidence", low=0, high=1)
     truth, values = codes(columns[names.index(secret)])
@@ -142,7 +150,7 @@ def impute(
             f"people must be fewer than the {len(truth):,} rows, but is {count:,}: the classifier "
             "learns from the others."
         )
-    size = getattr(release, "size", len(values))
+    size = getattr(release, "size", None)
     if release is not None and (not hasattr(release, "log_likelihood") or size != len(values)):
         raise DpradError(
             f"release must be a mechanism of size {len(values)} that reads {secret!r}, but is "
@@ -213,11 +221,14 @@ def _chances(
     model: Any, x: Any, truth: IntArray, public: IntArray, target: IntArray, size: int
 ) -> FloatArray:
     """The classifier's odds of each value for each person; a floor keeps all possible."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that few epochs do not converge is as intended
-        model.fit(x[public], truth[public])
-        found = np.zeros((len(target), size))
-        found[:, np.asarray(model.classes_, dtype=int)] = model.predict_proba(x[target])
+    found = np.zeros((len(target), size))
+    if len(np.unique(truth[public])) == 1:
+        found[:, truth[public][0]] = 1.0  # nothing to learn
+    else:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that few epochs do not converge is as intended
+            model.fit(x[public], truth[public])
+            found[:, np.asarray(model.classes_, dtype=int)] = model.predict_proba(x[target])
     found = np.maximum(found, 1e-9)
     return np.asarray(found / found.sum(axis=1, keepdims=True))
 
@@ -234,14 +245,29 @@ def _default(random: np.random.Generator) -> Any:
 
 
 def _features(columns: list[Column]) -> FloatArray:
-    """Numbers scaled to mean 0 and deviation 1; all else as one column a value."""
+    """Numbers scaled to mean 0 and deviation 1; of all else a column for each common value."""
     found = []
     for values in columns:
-        if values.dtype.kind in "iuf":
-            x = np.nan_to_num(values.astype(float))
-            spread = x.std()
-            found.append(((x - x.mean()) / (spread if spread > 0 else 1.0))[:, None])
-        else:
+        numbers = _numbers(values)
+        if numbers is None:
             code, distinct = codes(values)
-            found.append((code[:, None] == np.arange(len(distinct))).astype(np.float32))
+            common = np.argsort(-np.bincount(code, minlength=len(distinct)), kind="stable")[:COMMON]
+            found.append((code[:, None] == common).astype(np.float32))
+            continue
+        lost = ~np.isfinite(numbers)
+        x = np.where(lost, 0.0 if lost.all() else numbers[~lost].mean(), numbers)
+        spread = x.std()
+        found.append(((x - x.mean()) / (spread if spread > 0 else 1.0))[:, None])
+        if lost.any():
+            found.append(lost[:, None].astype(float))
     return np.concatenate(found, axis=1).astype(np.float32)
+
+
+def _numbers(values: Column) -> FloatArray | None:
+    """A column of numbers, missing ones as NaN; None if it holds anything else."""
+    if values.dtype.kind in "iuf":
+        return values.astype(float)
+    kinds = {type(v) for v in values if v is not None}
+    if not kinds or not kinds <= {int, float}:
+        return None
+    return np.array([np.nan if v is None else v for v in values], dtype=float)

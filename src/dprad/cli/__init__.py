@@ -17,6 +17,7 @@ from dprad.cli.audit import audit
 from dprad.cli.calibrate import calibrate
 from dprad.cli.compare import compare
 from dprad.cli.demo import demo
+from dprad.cli.explore import explore
 from dprad.cli.reproduce import reproduce
 from dprad.cli.scenario import init, report
 from dprad.errors import DpradError
@@ -34,6 +35,7 @@ app.command(calibrate)
 app.command(compare)
 app.command(audit)
 app.command(report)
+app.command(explore)
 app.command(reproduce)
 
 

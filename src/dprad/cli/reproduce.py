@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from dprad.cli.output import show
-from dprad.errors import DpradError
+from dprad.errors import DpradError, whole
 
 
 def reproduce(
@@ -51,6 +52,9 @@ def reproduce(
         if name is None and not list_:
             raise DpradError("say which experiment: dprad reproduce NAME.")
         return 0
+    if runs is not None:
+        whole(runs, "--runs", low=1)
+    Path(out).mkdir(parents=True, exist_ok=True)
     names = list(experiments.EXPERIMENTS) if name == "all" else [name]
     for each in names:
         options = experiments.Options(name=each, data=data, runs=runs, quick=quick, rng=rng)

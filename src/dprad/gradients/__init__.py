@@ -5,7 +5,8 @@ are candidates for the one that is not. An `Engine` gives, for the weights of on
 the known records' clipped gradients and what is needed of the candidates' (a `Step`): products with
 a vector, norms, and one candidate's gradient for each training. `layers` is for multilayer
 perceptrons and never forms a gradient of a single record; `anything` takes every module through
-`torch.func`. Both are exact and agree to rounding.
+`torch.func`. Both are exact and agree to rounding. Clipped gradients are in units of the clipping
+norm, so that no norm is too small or too large.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def engine(
     from dprad.gradients.anything import Anything
     from dprad.gradients.layers import Layers, perceptron
 
-    parts = perceptron(model)
+    parts = perceptron(model, records)
     if parts is not None:
         return Layers(parts, records, labels, known, loss, clip)
     return Anything(model, records, labels, known, loss, clip)

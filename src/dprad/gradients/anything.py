@@ -53,7 +53,7 @@ class Anything:
         loss: Any,
         clip: float,
     ) -> None:
-        self.model = copy.deepcopy(model).to(records.device)
+        self.model = copy.deepcopy(model).to(records.device, records.dtype)
         self.names = [k for k, p in self.model.named_parameters() if p.requires_grad]
         self.records, self.labels, self.known = records, labels, known
         self.loss, self.clip = loss, clip
@@ -115,7 +115,7 @@ class Anything:
         """Gradients of some records, their factors and squared norms."""
         found = self.gradients(weights, self.records[some], self.labels[some])
         square = sum((g**2).flatten(2).sum(dim=2) for g in found)
-        return list(found), torch.clamp(self.clip * torch.rsqrt(square), max=1.0), square
+        return list(found), torch.clamp(torch.rsqrt(square), max=1.0 / self.clip), square
 
     def bytes_a_run(self) -> int:
         """A few copies of the weights for every candidate, and for a block of one record."""

@@ -9,6 +9,7 @@ O(R n sum_l h_l h_{l-1}) a step, as a training without clipping; memory O(R n su
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,27 +43,48 @@ class Layer:
     after: tuple[nn.Module, ...]
 
 
-def perceptron(model: nn.Module) -> tuple[Layer, ...] | None:
-    """The layers of a plain `nn.Sequential`, or None if the model is something else."""
-    if type(model) is not nn.Sequential:
+def perceptron(model: nn.Module, records: torch.Tensor) -> tuple[Layer, ...] | None:
+    """The layers of a plain `nn.Sequential`, or None if the model is something else.
+
+    Something else: layers that occur twice or share weights, weights that are made of others
+    (pruning, weight norm), hooks.
+    """
+    if type(model) is not nn.Sequential or any(_hooked(m) for m in model.modules()):
         return None
     parts: list[tuple[nn.Linear, list[nn.Module]]] = []
+    flat = records.dim() == 2
     for module in model:
         if type(module) is nn.Flatten and (module.start_dim, module.end_dim) == (1, -1):
+            flat = True
             if parts:
                 return None
-        elif type(module) is nn.Linear:
+        elif type(module) is nn.Linear and flat:
+            if not {n for n, _ in module.named_parameters()} <= {"weight", "bias"}:
+                return None
             parts.append((module, []))
         elif type(module) in ELEMENTWISE and parts:
-            parts[-1][1].append(module)
+            after: Any = copy.deepcopy(module)
+            if hasattr(after, "inplace"):
+                after.inplace = False
+            parts[-1][1].append(after)
         else:
             return None
-    learnt = {id(p) for linear, _ in parts for p in linear.parameters()}
-    if not parts or len(learnt) != sum(1 for _ in model.parameters()):
+    weights = [p for linear, _ in parts for p in linear.parameters()]
+    if not parts or not all(p.requires_grad for p in weights):
         return None
-    if not all(p.requires_grad for p in model.parameters()):
+    if len({id(p) for p in weights}) != len(weights):
         return None
     return tuple(Layer(linear, tuple(after)) for linear, after in parts)
+
+
+def _hooked(module: nn.Module) -> bool:
+    """Whether something listens to the module that might change what it does."""
+    return bool(
+        module._forward_hooks
+        or module._forward_pre_hooks
+        or module._backward_hooks
+        or module._backward_pre_hooks
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +194,7 @@ class Layers:
             else:
                 length = (inputs[k] ** 2).sum(dim=1) + float(bias)
             square += (delta**2).sum(dim=1) * length
-        factor = torch.clamp(self.clip * torch.rsqrt(square), max=1.0)
+        factor = torch.clamp(torch.rsqrt(square), max=1.0 / self.clip)
         part = factor.clone()
         part[:, self.known :] = 0.0
         if drawn is not None:

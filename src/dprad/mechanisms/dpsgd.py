@@ -18,6 +18,7 @@ that the paper's rule reads.
 
 from __future__ import annotations
 
+import copy
 import math
 import sys
 import time
@@ -28,7 +29,7 @@ import numpy as np
 
 from dprad.arrays import FloatArray
 from dprad.clock import Meter
-from dprad.dpsgd import dpsgd
+from dprad.dpsgd import LEAST, MOST, dpsgd
 from dprad.errors import DpradError, number, whole
 from dprad.gradients import Engine, engine
 from dprad.guarantees import REPLACE_ONE, GaussianDP, Guarantee
@@ -55,7 +56,8 @@ class DPSGD:
         A `torch.nn.Module`. Plain perceptrons (`nn.Sequential` of `nn.Linear` and activations) run
         many times faster than others.
     known, candidates
-        Pairs (records, labels): the rest of the data, and whom the last record may be.
+        Pairs (records, labels): the rest of the data, and whom the last record may be. A prior has
+        the numbers 0, 1, ... of the candidates in a column `candidate`, or as its only column.
     clip, sigma
         Clipping norm, and noise over it.
     steps, learning_rate
@@ -98,6 +100,11 @@ class DPSGD:
         put = object.__setattr__
         put(self, "clip", _positive(self.clip, "clip", "It is the clipping norm."))
         put(self, "sigma", _positive(self.sigma, "sigma", "Without noise the record is laid open."))
+        if not LEAST <= self.sigma <= MOST:
+            raise DpradError(
+                f"sigma must be between {LEAST:g} and {MOST:g}, but is {self.sigma!r}: that is no "
+                "noise, or nothing but noise."
+            )
         put(self, "steps", whole(self.steps, "steps", low=1))
         put(self, "learning_rate", number(self.learning_rate, "learning_rate"))
         put(self, "sample_rate", number(self.sample_rate, "sample_rate", low=0, high=1))
@@ -116,6 +123,11 @@ class DPSGD:
     def size(self) -> int:
         """Number of candidates."""
         return len(self.labels)
+
+    @property
+    def column(self) -> str:
+        """What it reads of a record: a column with the numbers 0, 1, ... of the candidates."""
+        return "candidate"
 
     @property
     def guarantee(self) -> Guarantee:
@@ -171,24 +183,28 @@ class DPSGD:
         meter.close()
         if not np.all(np.isfinite(found)):
             raise DpradError(
-                "the training diverged: gradients are not finite. Lower learning_rate or sigma."
+                "the training diverged: gradients are not finite. Lower learning_rate, or look at "
+                "the data."
             )
         return found
 
     def _train(self, codes: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
         import torch
 
-        runs, scale, q = len(codes), self.sigma * self.clip, self.sample_rate
+        runs, scale, q = len(codes), self.sigma, self.sample_rate  # in units of the clipping norm
         weights = self.engine.start(runs, generator, fresh=self.fresh)
         known = len(self.known[1])
-        rate = self.learning_rate / (max(q, 1e-300) * (known + 1))
+        rate = self.learning_rate * self.clip / (q * (known + 1)) if q > 0 else 0.0
         options: Any = {"dtype": weights[0].dtype, "device": weights[0].device}
         found = torch.zeros(runs, 2, self.size, dtype=torch.float64, device=weights[0].device)
         drawn = present = None
         for _ in range(self.steps):
             if q < 1:
-                drawn = (torch.rand(runs, known, generator=generator, **options) < q).to(**options)
-                present = (torch.rand(runs, generator=generator, **options) < q).to(**options)
+                # in double precision, since q may be small
+                fine: Any = {"generator": generator, "dtype": torch.float64}
+                fine["device"] = options["device"]
+                drawn = (torch.rand(runs, known, **fine) < q).to(**options)
+                present = (torch.rand(runs, **fine) < q).to(**options)
             step = self.engine.step(weights, drawn)
             seen = step.chosen(codes)
             if present is not None:
@@ -204,7 +220,7 @@ class DPSGD:
                     score + (math.log(q) if q > 0 else -math.inf),
                 )
             found[:, 0] += score
-            found[:, 1] += product
+            found[:, 1] += product * self.clip**2
             for w, t, g in zip(weights, step.total, seen, strict=True):
                 w.sub_(t.add_(g), alpha=rate)
         return found
@@ -270,7 +286,9 @@ def checked(
             f"{x0.shape[1:]} and {x1.shape[1:]}."
         )
     _apart(x0, y0, x1, y1)
-    records = torch.as_tensor(np.concatenate([x0, x1])).to(device, dtype or weights.dtype)
+    # never in half precision: a rate or a norm would be off by a percent
+    fine = torch.promote_types(dtype or weights.dtype, torch.float32)
+    records = torch.as_tensor(np.concatenate([x0, x1])).to(device, fine)
     labels = torch.as_tensor(np.concatenate([y0, y1])).to(device)
     _per_record(model, records, labels, loss, len(x0))
     return records, labels, len(x0)
@@ -289,15 +307,17 @@ def _pair(pair: Any, name: str) -> tuple[FloatArray, Any]:
         records, labels = pair
         x = np.asarray(records, dtype=float)
         y = np.asarray(labels)
-    except (TypeError, ValueError):
+        y = y.astype(np.int64) if y.dtype.kind in "iub" else y.astype(float)
+    except (TypeError, ValueError, RuntimeError):
         raise DpradError(f"{name} must be a pair (records, labels) of arrays of numbers.") from None
     if x.ndim < 2 or len(x) != len(y) or y.ndim != 1 or not len(x):
         raise DpradError(
             f"{name} must be a pair (records, labels) with one label a record, but their shapes "
             f"are {x.shape} and {y.shape}."
         )
-    if not np.all(np.isfinite(x)):
-        raise DpradError(f"{name} must hold finite numbers; record {_first(x)} does not.")
+    for values in (x, y):
+        if not np.all(np.isfinite(values)):
+            raise DpradError(f"{name} must hold finite numbers; record {_first(values)} does not.")
     return x, y
 
 
@@ -336,7 +356,7 @@ def _per_record(model: Any, records: Any, labels: Any, loss: Any, known: int) ->
                 f"model has dropout ({name}), whose chance the attacker would have to know. Call "
                 "model.eval(), or leave it out."
             )
-    model = model.to(records.device)
+    model = copy.deepcopy(model).to(records.device, records.dtype)
     with torch.no_grad():
         try:
             output = model(records[known:])
