@@ -69,14 +69,14 @@ def test_bad_input():
     with pytest.raises(DpradError, match="table of records"):
         dprad.training_risks(one, prior=Prior.unknown())
     for prior, words in [
-        (Prior.uniform(7), "numbers 0 .. 5"),
+        (Prior.uniform(7), "holds something else"),
         (Prior.from_counts({"zoe": 1, "amy": 2}), "holds something else"),
         (Prior.from_counts({(0, 1): 1, (1, 1): 2}, columns=["a", "b"]), "query="),
         ("uniform", "must be a dprad.Prior"),
     ]:
         with pytest.raises(DpradError, match=words):
             dprad.training_risks(one, prior=prior, threats=Threat())
-    with pytest.raises(DpradError, match="list of dprad.Threat"):
+    with pytest.raises(DpradError, match=r"list of dprad\.Threat"):
         dprad.training_risks(one, threats=[])
     with pytest.raises(DpradError, match="known must be given"):
         paper_attack(one, prior=one.prior(), threat=Threat(knows=["label"]))(np.zeros((1, 2, 6)))

@@ -39,7 +39,8 @@ def calibrate(
 ) -> int:
     """How much noise keeps the extra risk within what is accepted?
 
-    Example: dprad calibrate --max-risk 0.1 --mechanism laplace --uniform 101 --loss absolute --eta 5
+    Example: dprad calibrate --max-risk 0.1 --mechanism laplace --uniform 101 --loss absolute
+    --eta 5
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ def explore(scenario: Any = None, *, port: int = 8765, browser: bool = True) -> 
     """Serve the page until Ctrl-C. `scenario`: a `dprad.scenario.Scenario`, or None."""
     number = whole(port, "port", low=1)
     try:
-        from shiny import run_app
+        import shiny
     except ImportError:
         raise DpradError("the page needs Shiny: pip install 'dprad[web]'.") from None
     with socket.socket() as probe:
@@ -31,4 +31,5 @@ def explore(scenario: Any = None, *, port: int = 8765, browser: bool = True) -> 
             ) from None
     from dprad.web.app import make_app
 
-    run_app(make_app(scenario), host=HOST, port=number, launch_browser=browser, log_level="warning")
+    serve: Any = shiny.run_app
+    serve(make_app(scenario), host=HOST, port=number, launch_browser=browser, log_level="warning")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,8 @@ from dprad.plots.odds import grids
 from dprad.plots.style import svg
 from dprad.report.page import html_of
 from dprad.results import Risk
-from dprad.scenario import Scenario, answer
+from dprad.scenario import Scenario
+from dprad.scenario import answer as answer_scenario
 from dprad.web.question import (
     PROMISE,
     SLIDERS,
@@ -27,17 +30,9 @@ from dprad.web.question import (
 )
 
 POINTS = 16
-_STYLE = """
-:root { --anyway: #0072b2; --extra: #d55e00; }
-[data-bs-theme=dark] { --anyway: #56b4e9; --extra: #f28e3c; }
-.odds { display: flex; flex-wrap: wrap; gap: 1rem 2rem; margin: .8rem 0; }
-.odds figure { margin: 0; } .odds svg { width: 10.5rem; height: 10.5rem; display: block; }
-.anyway { fill: var(--anyway); stroke: var(--anyway); } .extra { fill: var(--extra); stroke: var(--extra); }
-.no { fill: none; stroke: currentColor; opacity: .55; }
-.lead { font-size: 1.12rem; overflow-wrap: anywhere; } .number { font-size: 1.9rem; font-weight: 600; }
-.soft { opacity: .8; font-size: .93rem; } pre { white-space: pre-wrap; overflow-wrap: anywhere; font-size: .82rem; }
-.chart svg { max-width: 100%; height: auto; } .card { margin-bottom: 1rem; }
-"""
+USUAL = (PROMISE, "grr", "oue", "laplace")
+NEAR = "A guess counts to within"
+_STYLE = Path(__file__).with_name("page.css")
 
 
 def make_app(scenario: Scenario | None = None) -> App:
@@ -51,8 +46,7 @@ def _populations(scenario: Scenario | None) -> dict[str, Population]:
     found = {"patients": patients(), "uniform": uniform(20)}
     if scenario is not None and scenario.prior.kind == "finite":
         data = scenario.population
-        lines = [line for line in scenario.text.splitlines()]
-        own = "\n".join(_section(lines, "population"))
+        own = "\n".join(_section(scenario.text.splitlines(), "population"))
         name = str(data.get("data", "scenario.toml"))
         python = 'dprad.scenario.load("scenario.toml").prior'
         options = f"--data {name}" if "data" in data else "scenario.toml"
@@ -120,7 +114,7 @@ def _page(places: dict[str, Population], first: Question) -> Tag:
         ),
         ui.input_numeric("value", first.parameter, first.value, min=0, step=step),
         width=320,
-        title="dprad explore",
+        open={"desktop": "open", "mobile": "always-above"},
     )
     answer_ = ui.card(
         ui.output_ui("answer"),
@@ -146,13 +140,15 @@ def _page(places: dict[str, Population], first: Question) -> Tag:
     )
     return ui.page_sidebar(
         side,
-        tags.head(tags.style(HTML(_STYLE))),
-        tags.div(ui.input_dark_mode(id="dark"), style="position:absolute; right:1rem; top:.6rem"),
+        tags.head(
+            tags.style(HTML(_STYLE.read_text(encoding="utf-8"))),
+            tags.link(rel="icon", href="data:,"),
+        ),
         answer_,
         noise,
         chart,
         same,
-        title="What does epsilon mean?",
+        title=tags.div("What does epsilon mean?", ui.input_dark_mode(id="dark"), class_="top"),
         window_title="dprad explore",
         fillable=False,
     )
@@ -199,9 +195,23 @@ def _server(places: dict[str, Population], first: Question) -> Any:
             except DpradError as error:
                 return str(error)
 
+        shape: reactive.Value[Any] = reactive.Value(None)
+
+        @reactive.effect
+        def _reshape() -> None:
+            """Other columns need other inputs; the same ones keep what was chosen."""
+            now = place()
+            found = None if isinstance(now, str) else (now.prior.columns, _numeric(now))
+            with reactive.isolate():
+                if shape() != found:
+                    shape.set(found)
+
         @render.ui
         def attacker() -> Any:
-            now = place()
+            if shape() is None:
+                return None
+            with reactive.isolate():
+                now = place()
             if isinstance(now, str):
                 return None
             columns = list(now.prior.columns)
@@ -230,28 +240,39 @@ def _server(places: dict[str, Population], first: Question) -> Any:
                 ui.panel_conditional(
                     "input.kind !== 'everything'",
                     ui.input_select("target", "He is after", targets, selected=chosen or ""),
-                    ui.input_numeric("eta", "A number counts as guessed to within", first.eta if opening else 0, min=0),
+                ),
+                ui.panel_conditional(
+                    "input.kind !== 'everything' && " + _numeric(now),
+                    ui.input_numeric("eta", NEAR, first.eta if opening else 0, min=0),
                 ),
             )  # fmt: skip
 
         @reactive.calc
         def target() -> str | None:
-            name = input.target()
-            now = place()
-            assert not isinstance(now, str)
-            return name if name and name in now.prior.columns else None
+            known = shape()
+            name = input.target() if "target" in input else ""
+            return name if name and known is not None and name in known[0] else None
+
+        menu: reactive.Value[dict[str, str]] = reactive.Value({})
+
+        @reactive.effect
+        def _remenu() -> None:
+            """What can run here."""
+            now, after = place(), target()
+            found = {} if isinstance(now, str) else mechanisms_for(now, after)
+            with reactive.isolate():
+                if menu() != found:
+                    menu.set(found)
 
         @render.ui
         def release() -> Any:
-            now = place()
-            if isinstance(now, str):
+            choices = menu()
+            if not choices:
                 return None
-            choices = mechanisms_for(now, target())
             with reactive.isolate():
                 old = input.mechanism() if "mechanism" in input else first.mechanism
-            return ui.input_select(
-                "mechanism", None, choices, selected=old if old in choices else "grr"
-            )
+            chosen = old if old in choices else "grr"
+            return ui.input_select("mechanism", None, choices, selected=chosen)
 
         @reactive.effect
         @reactive.event(input.slider)
@@ -369,14 +390,11 @@ def _server(places: dict[str, Population], first: Question) -> Any:
 
         @render.ui
         def others() -> Any:
-            now = place()
-            if isinstance(now, str):
+            choices = menu()
+            if not choices:
                 return None
-            choices = mechanisms_for(now, target())
-            return ui.input_checkbox_group(
-                "compared", None, choices, selected=[m for m in ("promise", "grr", "oue") if m in choices],
-                inline=True,
-            )  # fmt: skip
+            usual = [m for m in USUAL if m in choices]
+            return ui.input_checkbox_group("compared", None, choices, selected=usual, inline=True)
 
         @render.ui
         def chart() -> Any:
@@ -385,8 +403,6 @@ def _server(places: dict[str, Population], first: Question) -> Any:
                 return _sentence(problem)
             names = [asked.mechanism, *[n for n in input.compared() if n != asked.mechanism]]
             lines: dict[str, Any] = {}
-            from dataclasses import replace
-
             parameter = asked.parameter
             _, high, _ = SLIDERS[parameter]
             top = max(high, asked.value)
@@ -402,7 +418,9 @@ def _server(places: dict[str, Population], first: Question) -> Any:
             if not lines:
                 return None
             picture = svg(
-                lambda ax: plots.plot_risk(lines, ax, parameter=parameter, accepted=input.accepted(), at=asked.value),
+                lambda ax: plots.plot_risk(
+                    lines, ax, parameter=parameter, accepted=input.accepted(), at=asked.value
+                ),
                 label=f"Extra risk against {parameter}",
             )  # fmt: skip
             return tags.div(HTML(picture), class_="chart")
@@ -416,46 +434,25 @@ def _server(places: dict[str, Population], first: Question) -> Any:
                 tags.pre(asked.python(), id="python"), tags.pre(asked.command(), id="command")
             )
 
-        @render.download(filename="scenario.toml")
+        @render.download_button(filename="scenario.toml")
         def scenario() -> Any:
             yield question().toml(input.accepted())
 
-        @render.download(filename="report.html")
+        @render.download_button(filename="report.html")
         def report() -> Any:
-            asked = question()
-            text = asked.toml(input.accepted())
-            made = _scenario(asked, text)
-            yield html_of(answer_of(made), "dprad report scenario.toml -o report.html")
+            made = answer_scenario(question().scenario(input.accepted()))
+            yield html_of(made, "dprad report scenario.toml -o report.html")
 
     return server
 
 
-def answer_of(scenario: Scenario) -> Any:
-    """All answers of a scenario."""
-    return answer(scenario)
-
-
-def _scenario(asked: Question, text: str) -> Scenario:
-    """The scenario that was asked; its population is the one on the page."""
-    from dataclasses import replace
-
-    plain = "\n".join(
-        "uniform = 2" if line == asked.population.toml else line for line in text.splitlines()
-    )
-    del plain
-    probe = Scenario(
-        title="Made by dprad explore",
-        text=text,
-        prior=asked.prior,
-        population={},
-        threats=(("the attacker", asked.threat),),
-        releases=(asked.release,),
-        accepted=None,
-        audit=None,
-        folder=Path(),
-    )
-    limit = [line for line in text.splitlines() if line.startswith("risk = ")]
-    return replace(probe, accepted=float(limit[0].split("=")[1])) if limit else probe
+def _numeric(population: Population) -> str:
+    """A condition for the page: whether what is guessed is a number."""
+    columns = population.prior.columns
+    numbers = [c for c in columns if population.prior.column(c).dtype.kind in "if"]
+    if len(columns) == 1:
+        return "true" if numbers else "false"
+    return f"{json.dumps(numbers)}.includes(input.target)"
 
 
 def _number(risk: Risk) -> str:

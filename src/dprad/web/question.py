@@ -6,7 +6,10 @@ page can show the Python, the command and the scenario that give the same answer
 
 from __future__ import annotations
 
+import json
+import shlex
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from dprad import catalogue
@@ -15,7 +18,7 @@ from dprad.calibration import calibrate
 from dprad.errors import DpradError
 from dprad.priors import Prior
 from dprad.results import Calibration, Risk
-from dprad.scenario.file import Release
+from dprad.scenario.file import Release, Scenario
 from dprad.threats import Threat
 
 PROMISE = "promise"
@@ -153,7 +156,8 @@ class Question:
         parts += [f"--knows {_quoted(knows)}"] if knows != "nothing" else []
         parts += [f"--target {_quoted(self.target)}"] if self.target is not None else []
         parts += [f"--loss absolute --eta {self.eta:g}"] if self.eta > 0 else []
-        return " ".join(parts)
+        before = "dprad demo --save patients.csv\n" if "patients.csv" in parts[2] else ""
+        return before + " ".join(parts)
 
     def toml(self, accepted: float | None = None) -> str:
         """A scenario file that asks the same."""
@@ -171,6 +175,20 @@ class Question:
         if accepted is not None:
             lines += ["", "[accepted]", f"risk = {accepted!r}"]
         return "\n".join(lines) + "\n"
+
+    def scenario(self, accepted: float | None) -> Scenario:
+        """The question as a scenario, on the population of the page."""
+        return Scenario(
+            title="Made by dprad explore",
+            text=self.toml(accepted),
+            prior=self.prior,
+            population={},
+            threats=(("the attacker", self.threat),),
+            releases=(self.release,),
+            accepted=accepted,
+            audit=None,
+            folder=Path(),
+        )
 
 
 def mechanisms_for(population: Population, target: str | None) -> dict[str, str]:
@@ -228,12 +246,8 @@ def from_file(path: str, name: str) -> Population:
 
 
 def _toml(value: Any) -> str:
-    import json
-
-    return json.dumps(value, ensure_ascii=True)
+    return json.dumps(value)  # strings and lists of TOML are those of JSON, escapes included
 
 
 def _quoted(text: str) -> str:
-    import shlex
-
     return shlex.quote(text)

@@ -1,0 +1,218 @@
+"""The page in a real browser: every request that is not local is blocked, and none is attempted."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from dprad import Prior, Threat, assess, calibrate, explain, mechanisms, patients
+from dprad.scenario.file import parse
+
+sync_api = pytest.importorskip("playwright.sync_api")
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
+pytestmark = pytest.mark.skipif(
+    BROWSER is None, reason="no Chromium on this machine (Debian's package chromium)"
+)
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+@pytest.fixture(scope="module")
+def server():
+    port = free_port()
+    command = [sys.executable, "-c", "from dprad.cli import main; main()"]
+    process = subprocess.Popen(
+        [*command, "explore", "--no-browser", "--port", str(port)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+    address = f"http://127.0.0.1:{port}/"
+    for _ in range(240):
+        try:
+            urllib.request.urlopen(address, timeout=1).close()
+            break
+        except OSError:
+            assert process.poll() is None, process.stderr.read().decode()
+            time.sleep(0.25)
+    yield address
+    process.terminate()
+    process.communicate(timeout=20)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_api.sync_playwright() as p:
+        chromium = p.chromium.launch(executable_path=BROWSER, args=FLAGS)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def page(browser, server):
+    """The page, loaded; at the end no request had gone elsewhere."""
+    context = browser.new_context(accept_downloads=True)
+    abroad = []
+
+    def gate(route):
+        if route.request.url.startswith((server, "data:", server.replace("http", "ws"))):
+            route.continue_()
+        else:
+            abroad.append(route.request.url)
+            route.abort()
+
+    context.route("**/*", gate)
+    tab = context.new_page()
+    tab.set_default_timeout(30_000)
+    tab.goto(server)
+    tab.wait_for_selector("#rad")
+    tab.wait_for_selector("#needed")
+    yield tab
+    assert abroad == []
+    context.close()
+
+
+def risk(epsilon, threat=None):
+    threat = threat or Threat(target=["diagnosis"])
+    grr = mechanisms.GRR(epsilon=epsilon, size=5)
+    return assess(grr, prior=patients.prior(), threat=threat, query="diagnosis")
+
+
+def shows(page, expected):
+    """The number on the page becomes what the library says."""
+    sync_api.expect(page.locator("#rad")).to_have_text(explain.above(expected.rad), timeout=30_000)
+    sync_api.expect(page.locator("#sentence")).to_have_text(str(expected))
+
+
+def test_load(page):
+    shows(page, risk(1.0))
+    assert page.locator("circle.extra").count() == 10
+    assert "mechanisms.GRR(epsilon=1.0, size=5)" in page.inner_text("#python")
+    assert "dprad assess --mechanism grr --epsilon 1 --data patients.csv" in page.inner_text(
+        "#command"
+    )
+    page.wait_for_selector(".chart svg")
+
+
+def test_epsilon_by_box_and_by_slider(page):
+    page.fill("#value", "2.5")
+    page.press("#value", "Enter")
+    shows(page, risk(2.5))
+    line = page.locator(".irs-line").first
+    box = line.bounding_box()
+    line.click(position={"x": box["width"] * 0.5, "y": box["height"] / 2})
+    page.wait_for_function("document.querySelector('#value').value != '2.5'")
+    value = float(page.input_value("#value"))
+    assert 4 < value < 6
+    shows(page, risk(value))
+    # beyond the slider's end the box still counts
+    page.fill("#value", "12")
+    page.press("#value", "Enter")
+    shows(page, risk(12.0))
+    assert page.input_value("#value") == "12"
+
+
+def test_attackers(page):
+    page.check("input[name=kind][value=everything]")
+    shows(page, risk(1.0, Threat(knows="everything")))
+    page.check("input[name=kind][value=columns]")
+    page.check("input[name=columns][value=age]")
+    shows(page, risk(1.0, Threat(knows=["age"], target=["diagnosis"])))
+
+
+def test_calibrate(page):
+    page.fill("#accepted", "0.05")
+    page.press("#accepted", "Enter")
+    plan = calibrate(
+        mechanisms.GRR, max_risk=0.05, prior=patients.prior(), query="diagnosis",
+        threat=Threat(target=["diagnosis"]), size=5,
+    )  # fmt: skip
+    sync_api.expect(page.locator("#needed")).to_have_text(
+        explain.safely(plan.value, plan.rising), timeout=30_000
+    )
+    page.fill("#accepted", "7")
+    page.press("#accepted", "Enter")
+    page.wait_for_selector("#plan .alert")
+
+
+def test_numbers_and_other_mechanisms(page):
+    page.select_option("#population", "uniform")
+    page.wait_for_selector("#mechanism option[value=laplace]", state="attached")
+    page.select_option("#mechanism", "laplace")
+    page.fill("#eta", "2")
+    page.press("#eta", "Enter")
+    page.fill("#size", "11")  # what was chosen before stays
+    page.press("#size", "Enter")
+    laplace = mechanisms.Laplace(epsilon=1.0, sensitivity=10.0)
+    near = Threat(loss="absolute", eta=2)
+    shows(page, assess(laplace, prior=Prior.uniform(11), threat=near))
+    page.select_option("#mechanism", "gaussian")
+    page.wait_for_function("document.querySelector('#value-label').innerText == 'sigma'")
+    gaussian = mechanisms.Gaussian(sigma=1.0, sensitivity=10.0)
+    shows(page, assess(gaussian, prior=Prior.uniform(11), threat=near))
+
+
+def test_downloads(page, tmp_path):
+    with page.expect_download() as found:
+        page.click("#scenario")
+    text = Path(found.value.path()).read_text()
+    scenario = parse(text, name="downloaded", folder=tmp_path)
+    made = scenario.releases[0].subject(scenario.prior, scenario.threats[0][1])
+    again = assess(
+        made, prior=scenario.prior, threat=scenario.threats[0][1], query=scenario.releases[0].query
+    )
+    assert str(again) == str(risk(1.0)) and scenario.accepted == 0.1
+    with page.expect_download(timeout=60_000) as found:
+        page.click("#report")
+    html = Path(found.value.path()).read_text()
+    assert explain.above(again.rad) in html and "<script" not in html
+
+
+def test_a_hostile_table(page, tmp_path):
+    evil = '<img src=x onerror="window.hacked=1">'
+    rows = [f'"{evil.replace(chr(34), chr(34) * 2)}","two\nlines \U0001f600"', "a'b,</select>"] * 20
+    path = tmp_path / "evil<b>.csv"
+    header = '"<script>window.hacked=1</script>","na""me"\n'
+    path.write_text(header + "\n".join(rows) + "\n")
+    page.select_option("#population", "file")
+    page.set_input_files("#file", str(path))
+    page.wait_for_selector("input[name=kind][value=columns]")
+    page.check("input[name=kind][value=columns]")
+    page.wait_for_selector("text=window.hacked=1", state="attached")
+    sync_api.expect(page.locator("#rad")).to_be_visible(timeout=30_000)
+    assert page.evaluate("window.hacked") is None
+    page.set_input_files("#file", {"name": "no.csv", "mimeType": "text/csv", "buffer": b""})
+    page.wait_for_selector(".alert")
+
+
+def test_a_busy_port(server, capsys):
+    port = server.rstrip("/").rsplit(":", 1)[1]
+    environment = os.environ | {"COLUMNS": "80"}
+    done = subprocess.run(
+        [sys.executable, "-c", "from dprad.cli import main; main()", "explore", "--port", port],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=60,
+    )
+    assert done.returncode == 2 and f"port {port} is taken" in done.stderr
+    assert "Traceback" not in done.stderr
