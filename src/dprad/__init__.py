@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dprad import accounting, attacks, mechanisms
+    from dprad import accounting, attacks, datasets, mechanisms, patients, plots, scenario
     from dprad.assessment import assess
     from dprad.attacks.optimal import optimal_attack
     from dprad.auditing import audit
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dprad.errors import DpradError
     from dprad.guarantees import ApproxDP, GaussianDP, Guarantee, Profile, PureDP, TotalVariation
     from dprad.priors import Prior
+    from dprad.reporting import report
     from dprad.results import Audit, Bound, Calibration, Comparison, Risk, WorstPrior
     from dprad.simulation import simulate
     from dprad.threats import Threat
@@ -48,8 +49,13 @@ __all__ = [
     "audit",
     "calibrate",
     "compare",
+    "datasets",
     "mechanisms",
     "optimal_attack",
+    "patients",
+    "plots",
+    "report",
+    "scenario",
     "simulate",
     "training_risks",
     "worst_prior",
@@ -58,6 +64,7 @@ __all__ = [
 _HOME = {
     "assess": "assessment",
     "optimal_attack": "attacks.optimal",
+    "report": "reporting",
     "simulate": "simulation",
     "audit": "auditing",
     "calibrate": "calibration",
@@ -78,8 +85,19 @@ _HOME = {
 }
 
 
+_MODULES = (
+    "accounting",
+    "attacks",
+    "datasets",
+    "mechanisms",
+    "patients",
+    "plots",
+    "scenario",
+)
+
+
 def __getattr__(name: str) -> Any:
-    if name in ("mechanisms", "accounting", "attacks"):
+    if name in _MODULES:
         return importlib.import_module(f"dprad.{name}")
     if name in _HOME:
         value = getattr(importlib.import_module(f"dprad.{_HOME[name]}"), name)

@@ -137,6 +137,10 @@ def test_attackers(page):
     page.check("input[name=kind][value=columns]")
     page.check("input[name=columns][value=age]")
     shows(page, risk(1.0, Threat(knows=["age"], target=["diagnosis"])))
+    page.select_option("#target", "smoker")
+    grr = mechanisms.GRR(epsilon=1.0, size=2)
+    smoker = Threat(knows=["age"], target=["smoker"])
+    shows(page, assess(grr, prior=patients.prior(), threat=smoker, query="smoker"))
 
 
 def test_calibrate(page):

@@ -52,7 +52,7 @@ def report(
 
     """
     from dprad import scenario as scenarios
-    from dprad.report import report_scenario
+    from dprad.reporting import report_scenario
 
     found = scenarios.builtin() if scenario is None else scenarios.load(scenario)
     name = "" if scenario is None else f" {scenario.name}"

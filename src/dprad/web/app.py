@@ -14,7 +14,7 @@ from dprad import catalogue, explain, plots
 from dprad.errors import DpradError
 from dprad.plots.odds import grids
 from dprad.plots.style import svg
-from dprad.report.page import html_of
+from dprad.reporting.page import html_of
 from dprad.results import Risk
 from dprad.scenario import Scenario
 from dprad.scenario import answer as answer_scenario

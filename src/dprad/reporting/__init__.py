@@ -5,6 +5,6 @@ No script, no outside request; the same input gives the same bytes.
 
 from __future__ import annotations
 
-from dprad.report.page import report, report_scenario
+from dprad.reporting.page import report, report_scenario
 
 __all__ = ["report", "report_scenario"]

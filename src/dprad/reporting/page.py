@@ -351,7 +351,7 @@ def _render(page: Page) -> str:
     except ImportError:
         raise DpradError("reports need jinja2: pip install jinja2.") from None
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("dprad.report", "."),
+        loader=jinja2.PackageLoader("dprad.reporting", "."),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
