@@ -19,6 +19,7 @@ import numpy as np
 
 from dprad import bounds, explain
 from dprad.assessment import assess
+from dprad.clock import tell
 from dprad.errors import DpradError, interval, number, one_of, whole
 from dprad.games import Game, play
 from dprad.guarantees import Guarantee
@@ -158,6 +159,7 @@ def calibrate(
             return float(promise.tv)
         risk = _assessed(subject, query, question)
         found[value] = subject, risk
+        tell(f"calibrating, {len(found)} values tried", 0, 0)
         return _measured(risk, measure)
 
     search = Search(evaluate, target, where.low, where.high, where.rising, where.whole, TOLERANCE)

@@ -1,12 +1,37 @@
-"""Time: when to stop, and how far it is."""
+"""Time: when to stop, and how far it is.
+
+Work that may take long tells how far it is to whoever listens: `listen` (the command line does).
+Without a listener nothing is shown, unless the work was asked to.
+"""
 
 from __future__ import annotations
 
 import math
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from dprad.errors import number
+
+Listener = Callable[[str, int, int], None]
+_listeners: list[Listener] = []
+
+
+@contextmanager
+def listen(listener: Listener) -> Iterator[None]:
+    """Within, `listener(what, done, total)` is told how far work is."""
+    _listeners.append(listener)
+    try:
+        yield
+    finally:
+        _listeners.remove(listener)
+
+
+def tell(what: str, done: int, total: int) -> None:
+    """Tell all listeners."""
+    for listener in _listeners:
+        listener(what, done, total)
 
 
 class Stop:
@@ -22,26 +47,27 @@ class Stop:
 
 
 class Meter:
-    """Progress on standard error: runs, rate, time left."""
+    """Progress of one piece of work: to the listeners, or on standard error if `wanted`."""
 
     def __init__(self, wanted: bool, total: int, begin: float, what: str = "runs") -> None:
         self.wanted, self.total, self.begin, self.last = wanted, total, begin, 0.0
         self.what = what
 
-    def show(self, runs: int) -> None:
-        """Tell, at most twice a second."""
+    def show(self, done: int) -> None:
+        """Tell; on standard error at most twice a second."""
+        tell(self.what, done, self.total)
         now = time.monotonic()
-        if not self.wanted or (now - self.last < 0.5 and runs < self.total):
+        if not self.wanted or _listeners or (now - self.last < 0.5 and done < self.total):
             return
         self.last = now
-        rate = runs / max(now - self.begin, 1e-9)
-        left = (self.total - runs) / max(rate, 1e-9)
+        rate = done / max(now - self.begin, 1e-9)
+        left = (self.total - done) / max(rate, 1e-9)
         sys.stderr.write(
-            f"\r{runs:,} of {self.total:,} {self.what}, {rate:,.0f} a second, {left:,.0f} s left   "
+            f"\r{done:,} of {self.total:,} {self.what}, {rate:,.0f} a second, {left:,.0f} s left   "
         )
         sys.stderr.flush()
 
     def close(self) -> None:
         """End the line."""
-        if self.wanted and self.last:
+        if self.last:
             sys.stderr.write("\n")

@@ -18,6 +18,7 @@ import numpy as np
 
 from dprad.arrays import BoolArray, FloatArray, IntArray
 from dprad.attacks.optimal import OptimalAttack
+from dprad.clock import tell
 from dprad.confidence import betting, clopper_pearson
 from dprad.errors import DpradError, number, whole
 from dprad.games import Game, play
@@ -97,6 +98,7 @@ def simulate(
     right, luck = np.zeros(n, dtype=bool), np.zeros(n)
     for a in range(0, n, step):
         count = min(step, n - a)
+        tell("runs", a, n)
         z = random.choice(len(read), size=count, p=prior.probabilities)
         outputs = mechanism.sample(read[z], random)
         guess = play_attack(outputs, z, random)

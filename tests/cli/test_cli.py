@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import shlex
 import subprocess
 import sys
 
 import pytest
 
 from dprad import patients
-from dprad.cli import main
+from dprad.cli import app, main
 
 
 def run(capsys, *arguments):
@@ -365,3 +367,75 @@ def test_reproduce(capsys, tmp_path, monkeypatch):
     assert code == 2 and "Did you mean 'dpsgd-mnist'?" in err
     code, _, err = run(capsys, "reproduce", "dpsgd-mnist", "--data", str(tmp_path / "none"))
     assert code == 2 and "is not there" in err
+
+
+def examples():
+    """The example of every command's help."""
+    for name in app:
+        if not name.startswith("-"):
+            text = inspect.getdoc(app[name].default_command)
+            example = text.partition("Example: ")[2].partition("\n\n")[0]
+            yield name, " ".join(example.split())
+    yield "dprad", app.help.partition("Example: ")[2].partition("\n\n")[0]
+
+
+@pytest.mark.parametrize(("name", "example"), list(examples()))
+def test_examples_work_as_typed(capsys, tmp_path, monkeypatch, name, example):
+    assert example.startswith("dprad ")
+    monkeypatch.chdir(tmp_path)
+    if name == "explore":
+        return  # it would serve for ever; the page's own tests start it
+    code, out, err = run(capsys, *shlex.split(example)[1:])
+    assert code == (1 if name == "audit" else 0) and out and err == ""
+
+
+def test_scenarios(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run(capsys, "init")[0] == 0
+    code, _, err = run(capsys, "init")
+    assert code == 2 and "is there already" in err
+    assert run(capsys, "init", "--force")[0] == 0
+    code, out, _ = run(capsys, "assess", "scenario.toml")
+    assert code == 1 and "a stranger: Not in the data" in out and "may exceed" in out
+    code, out, _ = run(capsys, "assess", "scenario.toml", "--json")
+    assert code == 1 and len(json.loads(out)["answers"]) == 4
+    code, out, _ = run(capsys, "calibrate", "scenario.toml")
+    assert code == 0 and "GRR with epsilon = 0.9657723" in out
+    code, out, _ = run(capsys, "calibrate", "scenario.toml", "--json")
+    assert json.loads(out)["answers"][0]["calibration"]["parameter"] == "epsilon"
+    code, out, _ = run(capsys, "report", "scenario.toml", "-o", "r.html")
+    assert code == 0 and (tmp_path / "r.html").stat().st_size < 300_000
+    for arguments, words in [
+        (("assess", "scenario.toml", "--epsilon", 1), "--epsilon has no meaning with a scenario"),
+        (("assess", "scenario.toml", "--uniform", 3), "--uniform has no meaning"),
+        (("calibrate", "scenario.toml", "--knows", "age"), "--knows has no meaning"),
+        (("report", "none.toml"), "no such file"),
+        (("explore", "none.toml"), "no such file"),
+        (("explore", "--port", 0), "port"),
+    ]:
+        code, _, err = run(capsys, *arguments)
+        assert code == 2 and words in err
+    (tmp_path / "bad.toml").write_text("a = 1\nb = 2\n")
+    code, _, err = run(capsys, "assess", "bad.toml")
+    assert code == 2 and err.count("\n") == 3 and "line 2" in err
+    (tmp_path / "bare.toml").write_text("[[releases]]\nmu=1\nneighbours='add-remove'\n")
+    code, _, err = run(capsys, "calibrate", "bare.toml")
+    assert code == 2 and "what is accepted" in err
+
+
+def test_progress_only_for_people(monkeypatch, capsys):
+    """A bar on a terminal after a while, nothing when piped or quiet."""
+    import time
+
+    from dprad.cli import progress
+    from dprad.clock import tell
+
+    monkeypatch.setattr(progress, "PATIENCE", 0.01)
+    for terminal, quiet in [(False, False), (True, True), (True, False)]:
+        monkeypatch.setattr("sys.stderr.isatty", lambda t=terminal: t, raising=False)
+        with progress.shown(quiet):
+            tell("runs", 3, 10)
+            time.sleep(0.3)
+            tell("runs", 5, 10)
+            time.sleep(0.2)
+        assert bool(capsys.readouterr().err) == (terminal and not quiet)

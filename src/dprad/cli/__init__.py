@@ -18,13 +18,18 @@ from dprad.cli.calibrate import calibrate
 from dprad.cli.compare import compare
 from dprad.cli.demo import demo
 from dprad.cli.explore import explore
+from dprad.cli.progress import shown
 from dprad.cli.reproduce import reproduce
 from dprad.cli.scenario import init, report
 from dprad.errors import DpradError
 
 app = App(
     name="dprad",
-    help="What does epsilon mean? Disclosure risk of differentially private releases.",
+    help=(
+        "What does epsilon mean? Disclosure risk of differentially private releases.\n\n"
+        "Example: dprad assess --epsilon 1 --neighbours replace-one --uniform 20\n\n"
+        "Every command takes --help; --quiet shows no progress."
+    ),
     version=dprad.__version__,
     help_format="plaintext",
 )
@@ -37,13 +42,17 @@ app.command(audit)
 app.command(report)
 app.command(explore)
 app.command(reproduce)
+app.register_install_completion_command(help="Install completion for your shell.")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command and exit. Never a traceback: whatever goes wrong is one sentence and code 2."""
     tokens = list(sys.argv[1:] if arguments is None else arguments)
+    quiet = "--quiet" in tokens
+    tokens = [t for t in tokens if t != "--quiet"]
     try:
-        code = app(tokens, print_error=False, exit_on_error=False, result_action="return_value")
+        with shown(quiet or "explore" in tokens[:1]):
+            code = app(tokens, print_error=False, exit_on_error=False, result_action="return_value")
     except (CycloptsError, DpradError) as error:
         code = _complain(str(error))
     except MemoryError:

@@ -42,8 +42,8 @@ def audit(
 ) -> int:
     """Does this implementation keep its promise? Exit code 1 if it does not.
 
-    Example: dprad audit mypackage.release:noisy_count --claim 1.0 --neighbours replace-one
-    --records 0,1 --sequential
+    Example: dprad audit dprad.examples:coin --claim 1 --neighbours replace-one --records 0,1
+    --trials 4000
 
     Parameters
     ----------
@@ -117,7 +117,6 @@ def audit(
         workers=workers,
         state=state,
         rng=seed,
-        progress=sys.stderr.isatty(),
     )
     if json:
         show_json(result.to_dict())

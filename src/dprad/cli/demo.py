@@ -21,6 +21,8 @@ def demo(
 ) -> int:
     """What does epsilon = 1 mean? Three attackers on a synthetic patient table.
 
+    Example: dprad demo --epsilon 2
+
     Parameters
     ----------
     epsilon

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from dprad.arrays import FloatArray
+from dprad.clock import tell
 from dprad.confidence import betting
 from dprad.exact.solution import Sampling, Solution
 from dprad.games import Game
@@ -42,6 +43,7 @@ def estimate(mechanism: Any, game: Game, read: Any, pi: FloatArray, sampling: Sa
         drawn = rng.choice(len(points), size=n, p=value_mass / value_mass.sum())
         outputs = mechanism.sample(points[drawn], rng)
         found.append(brackets(game, weight, mechanism.log_likelihood(expanded(outputs), points)))
+        tell("draws", a + n, sampling.trials)
     gain, luck, hits = np.concatenate(found, axis=1)
     return Solution(
         rad=float(gain.mean()),
