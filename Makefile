@@ -3,12 +3,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check format lint bench clean
+.PHONY: demo test browser check format lint docs bench clean
 
-demo: $(VENV)/.demo  ## make the environment, install, answer "what does epsilon = 1 mean?"
+demo: $(VENV)/.demo  ## make the environment, install, answer "what does epsilon = 1 mean?", write a report
 	$(BIN)/dprad demo
+	$(BIN)/dprad report -o demo-report.html
 
-test: $(VENV)/.test lint  ## install what the tests need, lint, type-check, run the tests
+test: $(VENV)/.test browser lint  ## install what the tests need, lint, type-check, run the tests
 	$(BIN)/python -m pytest
 
 lint: $(VENV)/.test
@@ -23,6 +24,15 @@ check: $(VENV)/.test  ## the quick part of the tests, for every day
 format: $(VENV)/.test
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+docs: $(VENV)/.test  ## build the documentation as a site, in docs/_build
+	$(BIN)/sphinx-build -W -q docs docs/_build
+	@echo docs/_build/index.html
+
+browser:  ## Chromium for the tests of the page; without it they are skipped, and say so
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null \
+	  || (apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium) >/dev/null 2>&1 \
+	  || echo "No Chromium here, and it could not be installed: tests of the page will be skipped."
 
 bench: $(VENV)/.test  ## compare in one run and print ratios
 	for file in benchmarks/bench_*.py; do $(BIN)/python $$file || exit 1; done

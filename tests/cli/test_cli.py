@@ -353,6 +353,7 @@ def test_bad_audits(capsys, arguments, words):
 
 
 def test_reproduce(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("DPRAD_DATA", raising=False)
     code, out, _ = run(capsys, "reproduce", "--list")
     assert code == 0 and "dpsgd-mnist" in out

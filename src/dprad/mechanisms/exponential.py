@@ -144,7 +144,7 @@ class ExponentialInterval:
         return numbers_within(values, self.bounds, type(self).__name__)
 
     def total(self, values: Any) -> FloatArray:
-        """The integral of exp(-rate |z - o|) over the interval, in units of 1/rate."""
+        """The integral of ``exp(-rate |z - o|)`` over the interval, in units of 1/rate."""
         z, (low, high) = np.asarray(values, dtype=float), self.bounds
         return np.asarray(-np.expm1(-self.rate * (z - low)) - np.expm1(-self.rate * (high - z)))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dprad import explain
 from dprad.errors import DpradError
 from dprad.plots.style import COLOURS, axis, plain
 
@@ -24,7 +25,7 @@ def plot_bounds(risk: Risk, ax: Any = None) -> Any:
     colours = [COLOURS[0] if v <= best * (1 + 1e-9) else COLOURS[5] for v in values]
     bars = ax.barh(range(len(found)), values, color=colours)
     ax.set_yticks(range(len(found)), names)
-    ax.bar_label(bars, [f"{v:.4f}" for v in values], padding=3, fontsize=9)
+    ax.bar_label(bars, [explain.above(v) for v in values], padding=3, fontsize=9)
     ax.set_xlabel("extra risk, at most")
     ax.margins(x=0.15)
     return ax

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from dprad import explain
 from dprad.plots.style import COLOURS, axis, plain
 
 if TYPE_CHECKING:
@@ -22,10 +23,9 @@ def plot_knowledge(risks: Mapping[str, Risk], ax: Any = None) -> Any:
     ax.barh(at, out, color=COLOURS[0], label="right anyway")
     ax.barh(at, extra, left=out, color=COLOURS[1], label="right because of taking part")
     for y, o, e, r in zip(at, out, extra, found, strict=True):
-        most = "at most " if r.kind == "upper-bound" else ""
-        ax.annotate(
-            f"{most}+{e:.3f}", (o + e, y), xytext=(4, 0), textcoords="offset points", va="center"
-        )
+        bound = r.kind == "upper-bound"
+        said = f"at most +{explain.above(e, 3)}" if bound else f"+{e:.3f}"
+        ax.annotate(said, (o + e, y), xytext=(4, 0), textcoords="offset points", va="center")
     ax.set_yticks(at, names)
     ax.set_xlim(0, 1.15)
     ax.set_ylim(-0.6, len(found) - 0.4)

@@ -12,6 +12,7 @@ from typing import Any
 
 from dprad import catalogue, explain, plots
 from dprad.assessment import assess
+from dprad.comparison import compare
 from dprad.errors import DpradError
 from dprad.plots.odds import grids
 from dprad.plots.style import svg
@@ -106,6 +107,7 @@ def page_of(found: Answers, command: str = "") -> Page:
         _attackers(found),
         *_bounds(found),
         *_curves(found),
+        *_compared(found),
         *_noise(found),
         *[_audit(result, f"Audit: {name}") for name, result in found.audits],
         _again(scenario, command),
@@ -201,6 +203,27 @@ def _curves(found: Answers) -> list[Section]:
         )
         sections.append(Section(f"Risk and {parameter}", (said,), figure, tuple(rows)))
     return sections
+
+
+def _compared(found: Answers) -> list[Section]:
+    """Risk against error of the mechanisms, where there are several that read the same."""
+    scenario = found.scenario
+    threat = scenario.threats[0][1]
+    run = [r for r in scenario.releases if r.mechanism is not None]
+    if len(run) < 2 or any(r.query != run[0].query for r in run):
+        return []
+    try:
+        table = compare(
+            [r.subject(scenario.prior, threat) for r in run],
+            prior=scenario.prior,
+            threat=threat,
+            query=run[0].query,
+        )
+    except DpradError:
+        return []
+    section = _any(table, "")
+    said = f"What each costs in accuracy, and {scenario.threats[0][0]} as the attacker."
+    return [Section("Risk and usefulness", (said,), section.figure, section.table)]
 
 
 def _line(
