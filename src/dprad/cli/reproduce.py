@@ -21,14 +21,14 @@ def reproduce(
     quick: Annotated[bool, Parameter(negative=())] = False,
     rng: int = 0,
 ) -> int:
-    """Remake an experiment of the paper: a table (CSV) and what it was made with (JSON).
+    """Remake an experiment of the paper: table, figure, parameters, and how it agrees.
 
     Example: dprad reproduce --list
 
     Parameters
     ----------
     name
-        The experiment, or all.
+        The experiment, or all. One that was interrupted goes on where it stopped.
     list_
         Say which there are.
     data
@@ -47,19 +47,28 @@ def reproduce(
 
     if list_ or name is None:
         width = max(map(len, experiments.EXPERIMENTS))
-        lines = [f"{n:{width}}  {title}" for n, (_, title) in experiments.EXPERIMENTS.items()]
+        lines = [
+            f"{n:{width}}  {title} ({where})"
+            for n, (_, where, title) in experiments.EXPERIMENTS.items()
+        ]
         show("\n".join(lines))
         if name is None and not list_:
             raise DpradError("say which experiment: dprad reproduce NAME.")
         return 0
     if runs is not None:
         whole(runs, "--runs", low=1)
-    Path(out).mkdir(parents=True, exist_ok=True)
+    folder = Path(out)
+    folder.mkdir(parents=True, exist_ok=True)
     names = list(experiments.EXPERIMENTS) if name == "all" else [name]
     for each in names:
-        options = experiments.Options(name=each, data=data, runs=runs, quick=quick, rng=rng)
+        options = experiments.Options(
+            name=each, data=data, runs=runs, quick=quick, rng=rng, out=folder
+        )
+        told = [f"dprad reproduce {each}", *(["--data DIR"] if data else [])]
+        told += ["--quick"] if quick else []
+        told += [f"--runs {runs}"] if runs is not None else []
         made = experiments.run(options)
-        files = experiments.write(made, out)
-        show(made.sentence)
-        show("  " + ", ".join(str(f) for f in files))
+        files = experiments.write(made, folder, " ".join(told))
+        show(f"{each}: {made.sentences[0]}")
+        show(f"  {folder}: {', '.join(f.name for f in files)}")
     return 0
