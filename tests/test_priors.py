@@ -252,3 +252,11 @@ def test_any_column_name_will_do():
 def test_nearly_certain_records_keep_their_digits():
     prior = Prior.from_counts({"a": 1e16, "b": 1.0})
     assert prior.kappa == 1.0 and prior.unlike == pytest.approx(2e-16, rel=1e-9)
+
+
+def test_a_word_late_in_a_column_of_numbers(tmp_path):
+    """Types are told by the whole file, not by its first rows."""
+    path = tmp_path / "late.csv"
+    path.write_text("a,b\n" + "1,2\n" * 30_000 + "N,2\n")
+    prior = Prior.from_data(path, columns=["a"])
+    assert prior.support.tolist() == ["1", "N"]

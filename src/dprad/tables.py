@@ -22,9 +22,12 @@ from dprad.errors import DpradError, column, one_of
 # What DuckDB may hold before it spills to disk; a count needs far less.
 FILE_MEMORY = "512MB"
 # "yes" and "no" are words, not truth values, so that type is not tried.
-_CSV = "read_csv($1, auto_type_candidates = [{}])".format(
+_CSV = "read_csv($1, sample_size = $2, auto_type_candidates = [{}])".format(
     "'BIGINT', 'HUGEINT', 'DOUBLE', 'DATE', 'TIMESTAMP', 'VARCHAR'"
 )
+# Files up to this size are read whole to find the types of their columns; of larger ones so many
+# rows.
+WHOLE, ROWS = 2**28, 200_000
 _READERS = {".csv": _CSV, ".tsv": _CSV, ".parquet": "read_parquet($1)"}
 
 
@@ -166,7 +169,11 @@ def _open(path: str | Path, ordered: bool) -> Any:
         }
     )
     try:
-        return connection.sql(f"SELECT * FROM {reader}", params=[name])
+        given: list[Any] = [name]
+        if reader == _CSV:
+            path_ = Path(name)
+            given.append(-1 if path_.exists() and path_.stat().st_size <= WHOLE else ROWS)
+        return connection.sql(f"SELECT * FROM {reader}", params=given)
     except duckdb.Error as error:
         reason = str(error).strip().splitlines()[0]
         hint = " Is it a table with one header line, in UTF-8?" if reader == _CSV else ""
