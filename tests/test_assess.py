@@ -160,7 +160,7 @@ def test_bounds_are_rounded_up_and_small_risks_are_told():
     bound = assess(PureDP(0.001, **RO), prior=Prior.unknown())
     assert "at most 3 more times in 10,000 tries" in str(bound)
     none = assess(PureDP(0.0, **RO), prior=Prior.uniform(5))
-    assert "at most 0 more times in 100 tries" in str(none)
+    assert "gains nothing if the person takes part" in str(none)
     assert "at most 2.5e-04" in str(bound)
     tiny = assess(PureDP(1e-9, **RO), prior=Prior.unknown())
     assert "at most 1 more times in 1,000,000 tries" in str(tiny)

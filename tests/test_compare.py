@@ -99,3 +99,10 @@ def test_worse_than_random_priors(mechanism, threat):
 def test_bad_input(call, words):
     with pytest.raises(DpradError, match=words):
         call()
+
+
+def test_shares_and_distances_are_not_compared():
+    """Laplace errs in the unit of the values, OUE in shares: neither beats the other."""
+    prior = Prior.from_counts({1000.0 * i: 1 for i in range(1, 9)})
+    both = [Laplace(epsilon=2.0, sensitivity=7000), OUE(epsilon=0.1, size=8)]
+    assert all(c.frontier for c in compare(both, prior=prior))

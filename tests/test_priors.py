@@ -260,3 +260,30 @@ def test_a_word_late_in_a_column_of_numbers(tmp_path):
     path.write_text("a,b\n" + "1,2\n" * 30_000 + "N,2\n")
     prior = Prior.from_data(path, columns=["a"])
     assert prior.support.tolist() == ["1", "N"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (",diagnosis\n1,a\n2,b\n", "empty name"),
+        ("age,age\n1,2\n", "'age' twice"),
+        ("age,diagnosis\n" + "1,a\n" * 90 + "3,cold, bad\n", "cannot be|does not read"),
+    ],
+)
+def test_untidy_headers_are_refused(tmp_path, text, words):
+    path = tmp_path / "untidy.csv"
+    path.write_text(text)
+    with pytest.raises(DpradError, match=words):
+        Prior.from_data(path)
+
+
+def test_a_header_of_numbers_is_a_header(tmp_path):
+    path = tmp_path / "years.csv"
+    path.write_text("2019,2020\n1,2\n3,4\n")
+    prior = Prior.from_data(path)
+    assert prior.columns == ("2019", "2020") and prior.size == 2
+
+
+def test_weights_without_digits_are_none():
+    prior = Prior.from_counts({"a": 1e-320, "b": 1.0})
+    assert prior.probabilities.tolist() == [0.0, 1.0]

@@ -129,6 +129,29 @@ def test_ten_thousand_categories(tmp_path):
     checked(report_scenario(parse(text, name="s", folder=tmp_path), tmp_path / "big.html"))
 
 
+def test_numbers_in_figures_are_whole(tmp_path):
+    """What is read is not shortened with the paths: a bound must not be rounded down."""
+    text = (
+        "[population]\nuniform = 5\n[[releases]]\nname = 'v2.71828'\nepsilon = 1\n"
+        "neighbours = 'replace-one'\n"
+    )
+    made = report_scenario(parse(text, name="s", folder=tmp_path), tmp_path / "r.html")
+    risk = dprad.assess(PureDP(1.0, neighbours="replace-one"), prior=Prior.uniform(5))
+    html = made.read_text()
+    assert f">{dprad.explain.above(risk.rad)}<" in html and "2.71828" in html
+    assert "at most 0.2047" in checked(made)
+
+
+def test_membership_is_not_called_right(tmp_path):
+    prior = Prior.from_counts({("a", "x"): 3, ("b", "y"): 2, ("c", "x"): 1}, columns=["k", "d"])
+    for threat in (Threat(knows="everything"), Threat(knows=["k", "d"], target=["d"])):
+        risk = dprad.assess(
+            mechanisms.GRR(epsilon=1.0, size=2), prior=prior, threat=threat, query="d"
+        )
+        assert "says 'in the data'" in str(risk) and "is right" not in str(risk)
+        assert "anyway" in checked(dprad.report(risk, tmp_path / "m.html"))
+
+
 def test_figures(answers):
     prior = Prior.uniform(5)
     risks = {

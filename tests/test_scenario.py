@@ -154,8 +154,31 @@ def test_a_function_is_audited(tmp_path):
     )
     found = scenario.answer(read(text, tmp_path))
     assert found.audits[0][1].verdict == "violated"
-    with pytest.raises(DpradError, match="cannot be loaded"):
+    with pytest.raises(DpradError, match="has nothing called"):
         scenario.answer(read(text.replace("coin", "none"), tmp_path))
+
+
+def test_functions_that_cannot_be_loaded(tmp_path):
+    (tmp_path / "exits_at_once.py").write_text("import sys; sys.exit(0)\n")
+    (tmp_path / "no_syntax.py").write_text("def f(:\n")
+    (tmp_path / "exits_later.py").write_text("import sys\ndef f(record):\n    sys.exit(0)\n")
+    base = "[population]\nuniform=2" + GRR + "\n[audit]\ntrials=50\nclaim=1\nfunction="
+    for name, words in [
+        ("exits_at_once:f", "SystemExit"),
+        ("no_syntax:f", "SyntaxError"),
+        ("..a:b", "package.module:function"),
+        ("exits_later:f", "run failed at call"),
+    ]:
+        with pytest.raises(DpradError, match=words):
+            scenario.answer(read(f"{base}'{name}'", tmp_path))
+
+
+def test_names_of_promises(tmp_path):
+    found = read(MU + MU.replace("mu=1", "mu=2"), tmp_path)
+    assert [r.name for r in found.releases] == [
+        "a promise (mu = 1, add-remove)",
+        "a promise (mu = 2, add-remove)",
+    ]
 
 
 def test_files(tmp_path):

@@ -82,11 +82,13 @@ def compare(
 def _beats(other: Any, mine: tuple[Risk, float | None, float | None]) -> bool:
     """Whether another has less of one and no more of the other, on the same kind of error."""
     _, risk, error, variance = other
-    for theirs, ours in ((error, mine[1]), (variance, mine[2])):
-        if theirs is not None and ours is not None:
-            no_worse = risk.rad <= mine[0].rad and theirs <= ours
-            return bool(no_worse and (risk.rad < mine[0].rad or theirs < ours))
-    return False
+    if (error is None) != (mine[1] is None):
+        return False  # a distance and a share cannot be compared
+    theirs, ours = (variance, mine[2]) if error is None else (error, mine[1])
+    if theirs is None or ours is None:
+        return False
+    no_worse = risk.rad <= mine[0].rad and theirs <= ours
+    return bool(no_worse and (risk.rad < mine[0].rad or theirs < ours))
 
 
 def _name(subject: Any) -> str:

@@ -22,34 +22,70 @@ def risk(result: Risk) -> str:
     if result.success_in is None or result.success_out is None:
         n = scale(result.rad)
         times = math.ceil(result.rad * n - 1e-9)
-        verb = "says so" if result.threat["knows"] == "everything" else "is right"
+        if times == 0:
+            return (
+                f"{who[0].upper()}{who[1:]} gains nothing if the person takes part (extra risk 0)."
+            )
+        verb = "says so" if membership(result.threat) else "is right"
         return (
             f"{who[0].upper()}{who[1:]} {verb} at most {times:,} more times in {n:,} tries if the "
             f"person takes part (extra risk at most {above(result.rad)}; {result.method})."
         )
     n = scale(result.rad)
-    verb = "says 'in the data'" if result.threat["knows"] == "everything" else "is right"
+    verb = "says 'in the data'" if membership(result.threat) else "is right"
     low, high = result.interval
     told = "exact" if result.kind == "exact" else f"estimate, {low:.4f} to {high:.4f}"
     return (
         f"Not in the data: {who} {verb} in {count(result.success_out, n)} of {n:,} tries; in the "
         f"data: in {count(result.success_in, n)} of {n:,} "
-        f"(extra risk {result.rad:.4f}, {told}; {result.method})."
+        f"(extra risk {nearest(result.rad)}, {told}; {result.method})."
     )
+
+
+def membership(threat: dict[str, Any]) -> bool:
+    """Whether all that is asked is if the record was used: then 'in the data' may be wrong."""
+    knows, target = threat["knows"], threat["target"]
+    if knows == "everything":
+        return True
+    return isinstance(knows, list) and target != "record" and set(target) <= set(knows)
+
+
+def nearest(value: float) -> str:
+    """Four decimals of an exact number or an estimate; two digits if that would say little."""
+    return f"{value:.4f}" if value == 0 or value >= 1e-3 else f"{value:.1e}"
+
+
+def number(result: Risk) -> str:
+    """The extra risk: exact to the nearest, a bound rounded up, an estimate with its interval."""
+    if result.kind == "upper-bound":
+        return f"at most {above(result.rad)}"
+    if result.kind == "estimate":
+        low, high = result.interval
+        return f"{nearest(result.rad)} ({nearest(low)} to {nearest(high)})"
+    return nearest(result.rad)
+
+
+def amount(value: float) -> str:
+    """Four digits, with commas where it is large."""
+    if not math.isfinite(value):
+        return "without limit"
+    if abs(value) >= 1e15:
+        return f"{value:.3e}"
+    digits = max(0, 3 - math.floor(math.log10(abs(value)))) if value else 0
+    rounded = round(value, 3 - math.floor(math.log10(abs(value)))) if value else 0.0
+    text = f"{rounded:,.{digits}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def calibration(plan: Calibration) -> str:
     """What to set, and what it buys."""
     what = MEASURES.get(plan.measure, f"bound {plan.measure}")
-    near = f"by {plan.tolerance:.0e} of it,".replace("e-0", "e-")
-    if isinstance(plan.value, int):
-        near = "one step on,"
     lines = [
         f"{plan.family} with {plan.parameter} = {safely(plan.value, plan.rising)} keeps the {what} "
-        f"at or below {plan.max_risk:g}. Less noise, {near} does not."
+        f"at or below {plan.max_risk:g}. Any less noise would exceed it."
     ]
     if plan.error is not None and math.isfinite(plan.error):
-        lines.append(f"The noise stays within {plan.error:.4g} in 95 of 100 cases.")
+        lines.append(f"The noise stays within {amount(plan.error)} in 95 of 100 cases.")
     lines.append(str(plan.risk))
     return "\n".join(lines)
 
@@ -147,7 +183,7 @@ def attacker(threat: dict[str, Any]) -> str:
         known = "knows part of the record"
     else:
         known = f"knows {listed(knows)}"
-    if target != "record" and isinstance(knows, list) and set(target) <= set(knows):
+    if membership(threat):
         return f"an attacker who knows {listed(knows)} and asks whether the record was used"
     goal = "the whole record" if target == "record" else listed(target)
     return f"an attacker who {known} and guesses {goal}{tolerance(threat)}"

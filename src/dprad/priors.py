@@ -26,6 +26,10 @@ SUM_TOLERANCE = 1e-9
 MAX_DOMAIN = 10_000_000
 
 
+# Weights below this share of the largest are none: floats have no digits left there.
+TINY = 1e-300
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Prior:
     """Records and their probabilities. Use a constructor below.
@@ -196,6 +200,7 @@ class Prior:
         if domain is not None:
             arrays, weights = _sorted(*_widen(columns, arrays, weights, domain))
         scaled = weights / largest
+        scaled[scaled < TINY] = 0.0
         return cls(columns, _table(columns, arrays), scaled / scaled.sum())
 
     # -- what it tells -------------------------------------------------------------------------

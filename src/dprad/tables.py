@@ -8,7 +8,9 @@ memory. Cost: one scan of the data; memory here grows with the distinct records 
 
 from __future__ import annotations
 
+import csv
 import math
+import re
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -22,8 +24,10 @@ from dprad.errors import DpradError, column, one_of
 # What DuckDB may hold before it spills to disk; a count needs far less.
 FILE_MEMORY = "512MB"
 # "yes" and "no" are words, not truth values, so that type is not tried.
-_CSV = "read_csv($1, sample_size = $2, auto_type_candidates = [{}])".format(
-    "'BIGINT', 'HUGEINT', 'DOUBLE', 'DATE', 'TIMESTAMP', 'VARCHAR'"
+_CSV = (
+    "read_csv($1, header = true, skip = 0, sample_size = $2, auto_type_candidates = [{}])".format(
+        "'BIGINT', 'HUGEINT', 'DOUBLE', 'DATE', 'TIMESTAMP', 'VARCHAR'"
+    )
 )
 # Files up to this size are read whole to find the types of their columns; of larger ones so many
 # rows.
@@ -173,11 +177,34 @@ def _open(path: str | Path, ordered: bool) -> Any:
         if reader == _CSV:
             path_ = Path(name)
             given.append(-1 if path_.exists() and path_.stat().st_size <= WHOLE else ROWS)
-        return connection.sql(f"SELECT * FROM {reader}", params=given)
+            _header(path_)
+        table = connection.sql(f"SELECT * FROM {reader}", params=given)
+        if reader == _CSV and len(table.columns) == 1 and re.search("[,;|\t]", table.columns[0]):
+            raise DpradError(
+                f"data: the file {name!r} does not read as a table: its rows have different "
+                f"numbers of fields, or its header ({table.columns[0]!r}) is no list of names."
+            )
+        return table
     except duckdb.Error as error:
         reason = str(error).strip().splitlines()[0]
         hint = " Is it a table with one header line, in UTF-8?" if reader == _CSV else ""
         raise DpradError(f"data: the file {name!r} cannot be read ({reason}).{hint}") from None
+
+
+def _header(path: Path) -> None:
+    """Refuse a header with empty names, or the same name twice; other engines would rename them."""
+    if path.suffix not in (".csv", ".tsv") or not path.is_file():
+        return
+    with path.open(encoding="utf-8", errors="replace", newline="") as file:
+        line = file.readline(2**20)
+    separator = max(",;\t|", key=line.count)
+    names = [n.strip() for n in next(csv.reader([line.strip("\r\n")], delimiter=separator), [])]
+    if len(names) < 2:
+        return
+    twice = [n for n in names if n and names.count(n) > 1]
+    if "" in names or twice:
+        what = f"has the name {twice[0]!r} twice" if twice else "has an empty name"
+        raise DpradError(f"data: the header of {str(path)!r} {what}. Each column needs its own.")
 
 
 def _fetch(frame: Any) -> list[list[Any]]:

@@ -99,7 +99,7 @@ def risk(epsilon, threat=None):
 
 def shows(page, expected):
     """The number on the page becomes what the library says."""
-    sync_api.expect(page.locator("#rad")).to_have_text(explain.above(expected.rad), timeout=30_000)
+    sync_api.expect(page.locator("#rad")).to_have_text(explain.number(expected), timeout=30_000)
     sync_api.expect(page.locator("#sentence")).to_have_text(str(expected))
 
 
@@ -188,7 +188,7 @@ def test_downloads(page, tmp_path):
     with page.expect_download(timeout=60_000) as found:
         page.click("#report")
     html = Path(found.value.path()).read_text()
-    assert explain.above(again.rad) in html and "<script" not in html
+    assert explain.number(again) in html and "<script" not in html
 
 
 def test_a_hostile_table(page, tmp_path):
@@ -206,6 +206,65 @@ def test_a_hostile_table(page, tmp_path):
     assert page.evaluate("window.hacked") is None
     page.set_input_files("#file", {"name": "no.csv", "mimeType": "text/csv", "buffer": b""})
     page.wait_for_selector(".alert")
+
+
+OWN = """title = "Ours"
+[population]
+counts = { 10 = 3, 20 = 5, 30 = 2, 40 = 1 }
+[[threats]]
+knows = "everything"
+[[releases]]
+name = "the training"
+mu = 0.8
+neighbours = "add-remove"
+[[releases]]
+mechanism = "laplace"
+epsilon = 2.0
+sensitivity = 40
+[accepted]
+risk = 0.03
+"""
+
+
+def test_a_scenario_is_opened_as_it_is(browser, tmp_path):
+    (tmp_path / "own.toml").write_text(OWN)
+    port = free_port()
+    command = [sys.executable, "-c", "from dprad.cli import main; main()", "explore", "own.toml"]
+    process = subprocess.Popen(
+        [*command, "--no-browser", "--port", str(port)],
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    scenario = parse(OWN, name="own.toml", folder=tmp_path)
+    threat = scenario.threats[0][1]
+    try:
+        tab = browser.new_page()
+        for _ in range(100):
+            try:
+                tab.goto(f"http://127.0.0.1:{port}/")
+                break
+            except sync_api.Error:
+                time.sleep(0.3)
+        tab.wait_for_selector("#rad", timeout=30_000)
+        for k in (0, 1):
+            release = scenario.releases[k]
+            tab.select_option("#mechanism", f"release {k}")
+            subject = release.subject(scenario.prior, threat)
+            shows(tab, assess(subject, prior=scenario.prior, threat=threat, query=release.query))
+        assert tab.input_value("#accepted") == "0.03"
+        assert "Laplace(epsilon=2.0, sensitivity=40.0)" in tab.inner_text("#python")
+        assert "scenario.load('own.toml')" in tab.inner_text("#python")
+        assert "dprad assess scenario.toml" in tab.inner_text("#command")
+        with tab.expect_download() as found:
+            tab.click("#scenario")
+        again = parse(Path(found.value.path()).read_text(), name="again", folder=tmp_path)
+        assert again.prior.support.tolist() == scenario.prior.support.tolist()
+        assert again.releases[0].numbers == {"epsilon": 2.0, "sensitivity": 40.0}
+        tab.close()
+    finally:
+        process.terminate()
+        process.wait(timeout=20)
 
 
 def test_a_busy_port(server, capsys):

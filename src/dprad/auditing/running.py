@@ -110,7 +110,7 @@ def sample(mechanism: Any, read: Any, labels: Any, rng: np.random.Generator, fir
             outputs = mechanism.sample(read, rng)
         except DpradError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise DpradError(
                 f"run failed in the calls {first:,} to {first + len(read) - 1:,}: "
                 f"{type(error).__name__}: {error}"
@@ -122,7 +122,7 @@ def sample(mechanism: Any, read: Any, labels: Any, rng: np.random.Generator, fir
     for i, record in enumerate(records):
         try:
             results.append(run(record))
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise DpradError(
                 f"run failed at call {first + i:,}, on the record {_plain(labels[i])!r}: "
                 f"{type(error).__name__}: {error}"

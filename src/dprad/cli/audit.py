@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
-from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Group, Parameter
@@ -13,6 +10,7 @@ from dprad.cli import options
 from dprad.cli.options import OUTPUT, Feared, Population
 from dprad.cli.output import show, show_json
 from dprad.errors import DpradError
+from dprad.loading import load
 
 _CLAIM = Group("What is claimed", sort_key=1)
 _RUNS = Group("Runs", sort_key=4)
@@ -123,25 +121,6 @@ def audit(
     else:
         show(str(result))
     return int(result.verdict == "violated")
-
-
-def load(name: str) -> Any:
-    """The object behind package.module:name; the current folder is looked at too."""
-    module, _, path = name.partition(":")
-    if not module or not path:
-        raise DpradError(f"give a function as package.module:function, but got {name!r}.")
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
-    try:
-        found: Any = importlib.import_module(module)
-    except Exception as error:
-        raise DpradError(f"{module} cannot be imported: {type(error).__name__}: {error}.") from None
-    for part in path.split("."):
-        if not hasattr(found, part):
-            raise DpradError(f"{module} has nothing called {path!r}.")
-        found = getattr(found, part)
-    return found
 
 
 def _value(text: str) -> Any:

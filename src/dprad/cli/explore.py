@@ -26,6 +26,5 @@ def explore(scenario: Path | None = None, /, *, port: int = 8765, browser: bool 
     from dprad import web
 
     found = None if scenario is None else scenarios.load(scenario)
-    show(f"The page is at http://{web.HOST}:{port}/ (Ctrl-C ends it).")
-    web.explore(found, port=port, browser=browser)
+    web.explore(found, port=port, browser=browser, ready=show)
     return 0

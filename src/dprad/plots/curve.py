@@ -19,11 +19,11 @@ def plot_risk(
     *,
     parameter: str = "epsilon",
     accepted: float | None = None,
-    at: float | None = None,
+    at: Mapping[str, float] | float | None = None,
 ) -> Any:
     """Draw ``{name: (values, risks)}``; bounds are dashed, estimates have a band.
 
-    `accepted` draws the risk that is accepted, `at` the value that is in use.
+    `accepted` draws the risk that is accepted, `at` the value in use (of each line, by name).
     """
     ax = axis(ax)
     for k, (name, (values, risks)) in enumerate(lines.items()):
@@ -41,7 +41,12 @@ def plot_risk(
             f"accepted {accepted:g}", (1, accepted), xycoords=("axes fraction", "data"),
             xytext=(0, 3), textcoords="offset points", ha="right",
         )  # fmt: skip
-    if at is not None:
+    if isinstance(at, Mapping):
+        for k, (name, (values, risks)) in enumerate(lines.items()):
+            if name in at:
+                nearest = min(range(len(values)), key=lambda i: abs(values[i] - at[name]))
+                ax.plot(at[name], risks[nearest].rad, "o", color=COLOURS[k % len(COLOURS)])
+    elif at is not None:
         ax.axvline(at, color=COLOURS[6], linewidth=1, linestyle=":")
     ax.set_xlabel(parameter)
     ax.set_ylabel("extra risk")

@@ -59,11 +59,14 @@ def svg(draw: Callable[[Any], Any], *, label: str, size: tuple[float, float] = S
         file = io.StringIO()
         figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
     text = file.getvalue()
-    text = text[text.index("<svg") :].replace(INK, "currentColor")
-    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
-    # three decimals of a point are enough
-    text = re.sub(r"(\d+\.\d{3})\d+", r"\1", text)
+    text = re.sub(r"<metadata>.*?</metadata>", "", text[text.index("<svg") :], flags=re.DOTALL)
+    # in tags alone, never in what is read: three decimals of a point, and the page's own ink
+    text = re.sub(r"<[^<>]+>", lambda tag: _shorter(tag.group()), text)
     return text.replace("<svg ", f'<svg role="img" aria-label="{_escaped(label)}" ', 1)
+
+
+def _shorter(tag: str) -> str:
+    return re.sub(r"(\d+\.\d{3})\d+", r"\1", tag).replace(INK, "currentColor")
 
 
 def _escaped(text: str) -> str:

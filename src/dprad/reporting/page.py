@@ -23,6 +23,8 @@ from dprad.scenario import Answers, Scenario, answer
 POINTS, REACH = 25, 4.0
 # A table longer than this is cut, and says so.
 LONGEST = 60
+# Bars in a figure, and sentences before it.
+BARS, SAID = 12, 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,7 @@ class Page:
     verdict: str
     assumptions: tuple[str, ...]
     sections: tuple[Section, ...] = field(default_factory=tuple)
+    asked: bool = False  # whether it is only asked if the record was used
 
 
 def report(results: Any, path: Any, *, title: str = "What does epsilon mean here?") -> Path:
@@ -99,7 +102,7 @@ def page_of(found: Answers, command: str = "") -> Page:
     release, threat, worst = found.worst
     verdict = []
     if worst is not first:
-        verdict.append(f"Largest here: {_told(worst)} ({release}, against {threat}).")
+        verdict.append(f"Largest here: {explain.number(worst)} ({release}, against {threat}).")
     if accepted is not None:
         word = "may exceed" if found.exceeded else "stays within"
         verdict.append(f"The extra risk {word} the accepted {accepted:g}.")
@@ -118,9 +121,7 @@ def page_of(found: Answers, command: str = "") -> Page:
 # -- sections --------------------------------------------------------------------------------------
 def _attackers(found: Answers) -> Section:
     scenario = found.scenario
-    rows = [
-        ("attacker", "release", "not in the data", "in the data", "extra risk", "how it is known")
-    ]
+    rows = [("attacker", "release", "extra risk", "not in the data", "in the data", "known as")]
     for (threat, _), column in zip(scenario.threats, zip(*found.risks, strict=True), strict=True):
         for release, risk in zip(scenario.releases, column, strict=True):
             out = (
@@ -130,19 +131,23 @@ def _attackers(found: Answers) -> Section:
                 "" if risk.success_in is None else f"{explain.count(risk.success_in, 100)} of 100"
             )
             kinds = {"exact": "exact", "estimate": "estimate", "upper-bound": "bound"}
-            rows.append((threat, release.name, out, inside, _told(risk), kinds[risk.kind]))
-    named = {}
+            rows.append((threat, release.name, explain.number(risk), out, inside, kinds[risk.kind]))
+    named: dict[str, Risk] = {}
     for release, row in zip(scenario.releases, found.risks, strict=True):
         for (threat, _), risk in zip(scenario.threats, row, strict=True):
-            named[f"{threat}: {release.name}"] = risk
-    shown = dict(list(named.items())[:12])
+            name = f"{threat}: {release.name}"
+            named[name if name not in named else f"{name} ({len(named) + 1})"] = risk
+    shown = dict(list(named.items())[:BARS])
     figure = svg(
         lambda ax: plots.plot_knowledge(shown, ax),
         label="Chance that each attacker is right, with and without the person in the data",
         size=(6.6, 1.1 + 0.42 * len(shown)),
     )
-    text = tuple(dict.fromkeys(str(risk) for row in found.risks for risk in row))
-    return Section("Who is feared", text, figure, tuple(rows[: LONGEST + 1]))
+    said = [str(risk) for row in found.risks for risk in row]
+    text = list(dict.fromkeys(said))[:SAID]
+    if len(named) > len(shown):
+        text.append(f"The figure shows the first {len(shown)} of {len(named)}; the table has more.")
+    return Section("Who is feared", tuple(text), figure, tuple(rows))
 
 
 def _bounds(found: Answers) -> list[Section]:
@@ -176,7 +181,8 @@ def _curves(found: Answers) -> list[Section]:
             continue
         lines, rows = {}, [("release", parameter, "extra risk")]
         used = [scenario.releases[k].numbers[parameter] for k in members]
-        values = _grid(min(used), max(used))
+        values = sorted({*_grid(min(used), max(used)), *used})
+        at: dict[str, float] = {}
         for k in members:
             release = scenario.releases[k]
             j = max(range(len(found.risks[k])), key=lambda i: found.risks[k][i].interval[1])
@@ -186,20 +192,23 @@ def _curves(found: Answers) -> list[Section]:
                 continue
             name = f"{release.name}, {threat_name}"
             lines[name] = (values, risks)
+            at[name] = release.numbers[parameter]
             rows += [
-                (name, f"{v:.4g}", _told(r)) for v, r in list(zip(values, risks, strict=True))[::4]
+                (name, explain.amount(v), explain.number(r))
+                for k_, (v, r) in enumerate(zip(values, risks, strict=True))
+                if k_ % 4 == 0 or v == at[name]
             ]
         if not lines:
             continue
         figure = svg(
-            lambda ax, many=lines, p=parameter, used=used: plots.plot_risk(  # type: ignore[misc]
-                many, ax, parameter=p, accepted=scenario.accepted, at=used[0]
+            lambda ax, many=lines, p=parameter, at=at: plots.plot_risk(  # type: ignore[misc]
+                many, ax, parameter=p, accepted=scenario.accepted, at=at
             ),
             label=f"Extra risk against {parameter}",
         )
         said = (
             f"How the extra risk changes with {parameter}, for the attacker who gains most. The "
-            "dotted line is the value in use."
+            "dot is the value in use."
         )
         sections.append(Section(f"Risk and {parameter}", (said,), figure, tuple(rows)))
     return sections
@@ -222,7 +231,7 @@ def _compared(found: Answers) -> list[Section]:
     except DpradError:
         return []
     section = _any(table, "")
-    said = f"What each costs in accuracy, and {scenario.threats[0][0]} as the attacker."
+    said = f"What each mechanism costs in accuracy. The attacker: {scenario.threats[0][0]}."
     return [Section("Risk and usefulness", (said,), section.figure, section.table)]
 
 
@@ -273,7 +282,7 @@ def _noise(found: Answers) -> list[Section]:
             if plan is None:
                 rows.append((release.name, threat, "", reason, ""))
                 continue
-            error = "" if plan.error is None else f"{plan.error:.4g}"
+            error = "" if plan.error is None else explain.amount(plan.error)
             value = explain.safely(plan.value, plan.rising)
             rows.append((release.name, threat, plan.parameter, value, error))
             better = safest is None or (plan.value < safest.value) == plan.rising
@@ -339,8 +348,8 @@ def _any(result: Any, prefix: str) -> Section:
             ("mechanism", "extra risk", "95% error", "variance", "unbeaten")
         ]
         for c in result:
-            numbers = ("" if x is None else f"{x:.4g}" for x in (c.error, c.variance))
-            rows.append((c.name, _told(c.risk), *numbers, "yes" if c.frontier else ""))
+            numbers = ("" if x is None else explain.amount(x) for x in (c.error, c.variance))
+            rows.append((c.name, explain.number(c.risk), *numbers, "yes" if c.frontier else ""))
         figure = ""
         if any(c.error is not None or c.variance is not None for c in result):
             figure = svg(lambda ax: plots.plot_frontier(result, ax), label="Risk against error")
@@ -349,12 +358,6 @@ def _any(result: Any, prefix: str) -> Section:
 
 
 # -- pieces ----------------------------------------------------------------------------------------
-def _told(risk: Risk) -> str:
-    if risk.kind == "estimate":
-        return f"{risk.rad:.4f} ({risk.interval[0]:.4f} to {risk.interval[1]:.4f})"
-    return explain.above(risk.rad)
-
-
 def _label(risk: Risk) -> str:
     return ". ".join(f"{title}: {count}" for title, count, _ in grids(risk))
 
@@ -362,10 +365,11 @@ def _label(risk: Risk) -> str:
 def _page(
     title: str, lead: str, risk: Risk | None, verdict: str, sections: tuple[Section, ...]
 ) -> Page:
-    number = "" if risk is None else _told(risk)
+    number = "" if risk is None else explain.number(risk)
+    asked = risk is not None and explain.membership(risk.threat)
     assumptions = () if risk is None else risk.assumptions
     shown = () if risk is None else tuple(grids(risk))
-    return Page(title, lead, risk, shown, number, verdict, assumptions, sections)
+    return Page(title, lead, risk, shown, number, verdict, assumptions, sections, asked)
 
 
 def _render(page: Page) -> str:

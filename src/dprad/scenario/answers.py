@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +11,7 @@ from dprad.auditing import audit
 from dprad.calibration import calibrate
 from dprad.errors import DpradError
 from dprad.guarantees import REPLACE_ONE, PureDP
+from dprad.loading import load
 from dprad.results import Audit, Calibration, Risk
 from dprad.scenario.file import Release, Scenario
 
@@ -78,15 +77,7 @@ class Answers:
 def answer(scenario: Scenario, *, plans: bool = True, audits: bool = True) -> Answers:
     """Ask all questions; calibrations and audits only if wanted."""
     risks = tuple(
-        tuple(
-            assess(
-                release.subject(scenario.prior, threat),
-                prior=scenario.prior,
-                threat=threat,
-                query=release.query,
-            )
-            for _, threat in scenario.threats
-        )
+        tuple(_risk(scenario, release, name, threat) for name, threat in scenario.threats)
         for release in scenario.releases
     )
     cells = [
@@ -103,6 +94,16 @@ def answer(scenario: Scenario, *, plans: bool = True, audits: bool = True) -> An
         reasons=tuple(tuple(reason for _, reason in row) for row in cells),
         audits=tuple(_audits(scenario)) if audits and scenario.audit is not None else (),
     )
+
+
+def _risk(scenario: Scenario, release: Release, name: str, threat: Any) -> Risk:
+    """One cell; what cannot be answered says which."""
+    prior = scenario.prior
+    try:
+        subject = release.subject(prior, threat)
+        return assess(subject, prior=prior, threat=threat, query=release.query)
+    except DpradError as error:
+        raise DpradError(f"{release.name}, against {name}: {error}") from None
 
 
 def _plan(scenario: Scenario, release: Release, threat: Any) -> tuple[Calibration | None, str]:
@@ -146,7 +147,7 @@ def _audits(scenario: Scenario) -> list[tuple[str, Audit]]:
         raise DpradError("an audit needs a population: records to call the function on.")
     if "function" in about:
         claim = PureDP(about["claim"], neighbours=REPLACE_ONE)
-        run = _function(about["function"], str(scenario.folder))
+        run = load(about["function"], scenario.folder)
         name, threat = scenario.threats[0]
         result = audit(run, claim=claim, prior=scenario.prior, threat=threat, **question)
         return [(f"{about['function']} ({name})", result)]
@@ -166,14 +167,3 @@ def _audits(scenario: Scenario) -> list[tuple[str, Audit]]:
         )
         found.append((f"{release.name} ({name})", result))
     return found
-
-
-def _function(name: str, folder: str) -> Any:
-    module, _, attribute = name.partition(":")
-    sys.path.insert(0, folder)
-    try:
-        return getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise DpradError(f"{name} cannot be loaded: {error}.") from None
-    finally:
-        sys.path.remove(folder)

@@ -25,6 +25,7 @@ class Scenario:
     """Checked questions: everything in it can be asked."""
 
     title: str
+    name: str
     text: str
     prior: Prior
     population: Table
@@ -109,7 +110,19 @@ def _word(*choices: str) -> Callable[[Any, str], Any]:
 
 
 def _whole(low: int) -> Callable[[Any, str], Any]:
-    return lambda value, name: whole(value, name, low=low)
+    def check(value: Any, name: str) -> int:
+        if isinstance(value, bool | str):
+            raise DpradError(f"{name} must be a whole number, but is {value!r}.")
+        return whole(value, name, low=low)
+
+    return check
+
+
+def _domain(value: Any, name: str) -> Any:
+    low, high = _range(value, name)
+    if low != int(low) or high != int(high) or low > high:
+        raise DpradError(f"{name} must be two whole numbers low, high, but is {value!r}.")
+    return [int(low), int(high)]
 
 
 Checks = dict[str, Callable[[Any, str], Any]]
@@ -122,7 +135,7 @@ POPULATION: Checks = {
     "columns": _names,
     "weight": _text,
     "missing": _word("keep", "drop", "refuse"),
-    "domain": _range,
+    "domain": _domain,
 }
 THREAT: Checks = {
     "name": _text,
@@ -314,12 +327,13 @@ def _meaning(checked: Table, text: str, folder: Path, wrong: _Wrong) -> Scenario
                 if _attempt(asked, ("releases", k), wrong) is None:
                     break
     audit = checked.get("audit")
-    if audit is not None and ("function" in audit) != ("claim" in audit):
-        wrong.add(("audit", 0), "function and claim go together: what is audited, and for what.")
+    if audit is not None:
+        _audited(audit, prior, releases, wrong)
     if wrong.found or prior is None:
         return None
     return Scenario(
         title=checked.get("title", "What does epsilon mean here?"),
+        name=wrong.name,
         text=text,
         prior=prior,
         population=population,
@@ -329,6 +343,20 @@ def _meaning(checked: Table, text: str, folder: Path, wrong: _Wrong) -> Scenario
         audit=audit,
         folder=folder,
     )
+
+
+def _audited(
+    audit: Table, prior: Prior | None, releases: list[Release | None], wrong: _Wrong
+) -> None:
+    """An audit needs something to call, and records to call it on."""
+    if ("function" in audit) != ("claim" in audit):
+        wrong.add(("audit", 0), "function and claim go together: what is audited, and for what.")
+    elif "function" not in audit and all(r is None or r.mechanism is None for r in releases):
+        wrong.add(("audit", 0), "there is nothing to audit: no mechanism above, and no function.")
+    if prior is not None and prior.kind != "finite":
+        wrong.add(("audit", 0), "an audit needs a population: records to call the function on.")
+    if not 0 < audit.get("confidence", 0.95) < 1:
+        wrong.add(("audit", 0, "confidence"), "confidence must be strictly between 0 and 1.")
 
 
 def _attempt(make: Callable[[], Any], place: tuple[Any, ...], wrong: _Wrong) -> Any:
@@ -351,7 +379,8 @@ def _release(table: Table, k: int, wrong: _Wrong) -> Release | None:
             wrong.add(("releases", k, key), f"{key!r} goes with a mechanism, which is missing.")
         if alone or _attempt(lambda: catalogue.promise(numbers), ("releases", k), wrong) is None:
             return None
-        return Release(table.get("name", "a promise"), None, numbers, None)
+        told = ", ".join(v if isinstance(v, str) else f"{k} = {v:g}" for k, v in numbers.items())
+        return Release(table.get("name", f"a promise ({told})"), None, numbers, None)
     family = catalogue.FAMILIES[name]
     strange = [key for key in numbers if key not in family.takes]
     for key in strange:
@@ -359,6 +388,7 @@ def _release(table: Table, k: int, wrong: _Wrong) -> Release | None:
         wrong.add(("releases", k, key), f"{key!r} has no meaning with {name}; it takes {takes}.")
     if family.noise not in numbers:
         wrong.add(("releases", k), f"{name} needs {family.noise}.")
+    if strange or family.noise not in numbers:
         return None
     return Release(table.get("name", family.title), name, numbers, table.get("query"))
 
@@ -389,12 +419,12 @@ def _prior(population: Table, folder: Path) -> Prior:
         path = str(folder / path)
     domain = about.pop("domain", None)
     if domain is not None:
-        domain = range(int(domain[0]), int(domain[1]) + 1)
+        domain = range(domain[0], domain[1] + 1)
     return Prior.from_data(path, domain=domain, **about)
 
 
 def _numbers(counts: Table) -> dict[Any, float]:
     """Keys of a TOML table are text; where all are whole numbers they are meant as such."""
-    if all(re.fullmatch(r"-?\d+", k) for k in counts):
+    if all(re.fullmatch(r"-?(0|[1-9]\d*)", k) for k in counts):
         return {int(k): v for k, v in counts.items()}
     return dict(counts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 from htmltools import HTML, Tag, TagList, tags
 from shiny import App, Inputs, Outputs, Session, reactive, render, ui
 
-from dprad import catalogue, explain, plots
+from dprad import explain, plots
 from dprad.errors import DpradError
 from dprad.plots.odds import grids
 from dprad.plots.style import svg
@@ -25,11 +26,13 @@ from dprad.web.question import (
     Question,
     from_file,
     mechanisms_for,
+    of_scenario,
+    parameter_of,
     patients,
     uniform,
 )
 
-POINTS = 16
+POINTS, LARGEST = 12, 10_000
 USUAL = (PROMISE, "grr", "oue", "laplace")
 NEAR = "A guess counts to within"
 _STYLE = Path(__file__).with_name("page.css")
@@ -39,30 +42,14 @@ def make_app(scenario: Scenario | None = None) -> App:
     """The page, with a scenario's population and first question if there is one."""
     places = _populations(scenario)
     first = _first(scenario, places)
-    return App(_page(places, first), _server(places, first))
+    accepted = 0.1 if scenario is None or scenario.accepted is None else scenario.accepted
+    return App(_page(places, first, accepted), _server(places, first))
 
 
 def _populations(scenario: Scenario | None) -> dict[str, Population]:
     found = {"patients": patients(), "uniform": uniform(20)}
     if scenario is not None and scenario.prior.kind == "finite":
-        data = scenario.population
-        own = "\n".join(_section(scenario.text.splitlines(), "population"))
-        name = str(data.get("data", "scenario.toml"))
-        python = 'dprad.scenario.load("scenario.toml").prior'
-        options = f"--data {name}" if "data" in data else "scenario.toml"
-        title = f"{scenario.title} (scenario)"
-        found = {"scenario": Population(title, scenario.prior, own, python, options), **found}
-    return found
-
-
-def _section(lines: list[str], name: str) -> list[str]:
-    """The lines of one table of a TOML file, as they are."""
-    inside, found = False, []
-    for line in lines:
-        if line.strip().startswith("["):
-            inside = line.strip().startswith(f"[{name}]")
-        elif inside and line.strip() and not line.strip().startswith("#"):
-            found.append(line)
+        found = {"scenario": of_scenario(scenario), **found}
     return found
 
 
@@ -73,21 +60,19 @@ def _first(scenario: Scenario | None, places: dict[str, Population]) -> Question
     threat, release = scenario.threats[0][1], scenario.releases[0]
     target = threat.target[0] if threat.target and len(threat.target) == 1 else None
     knows = threat.knows if isinstance(threat.knows, str) else list(threat.knows)  # type: ignore[arg-type]
-    mechanism = release.mechanism or PROMISE
-    family = catalogue.FAMILIES.get(mechanism)
-    parameter = "epsilon" if family is None else family.noise
+    place, mechanism = places["scenario"], "release 0"
     return Question(
-        population=places["scenario"],
+        population=place,
         knows=knows,
         target=target,
         eta=threat.eta if threat.loss == "absolute" else 0.0,
         mechanism=mechanism,
-        value=float(release.numbers.get(parameter, 1.0)),
+        value=float(release.numbers[parameter_of(place, mechanism)]),
     )
 
 
 # -- what is drawn ---------------------------------------------------------------------------------
-def _page(places: dict[str, Population], first: Question) -> Tag:
+def _page(places: dict[str, Population], first: Question, accepted: float) -> Tag:
     key = next(k for k, p in places.items() if p is first.population)
     low, high, step = SLIDERS[first.parameter]
     side = ui.sidebar(
@@ -121,7 +106,7 @@ def _page(places: dict[str, Population], first: Question) -> Tag:
     )
     noise = ui.card(
         ui.card_header("How much noise for an accepted risk?"),
-        ui.input_numeric("accepted", "Accepted extra risk", 0.1, min=0, max=1, step=0.01),
+        ui.input_numeric("accepted", "Accepted extra risk", accepted, min=0, max=1, step=0.01),
         ui.output_ui("plan"),
     )
     chart = ui.card(
@@ -178,8 +163,8 @@ def _server(places: dict[str, Population], first: Question) -> Any:
             key = input.population()
             if key == "uniform":
                 size = input.size()
-                if not size or not 1 <= size <= 100_000:
-                    raise DpradError("choose between 1 and 100,000 values.")
+                if not size or not 1 <= size <= LARGEST:
+                    raise DpradError(f"choose between 1 and {LARGEST:,} values.")
                 return uniform(int(size))
             if key == "file":
                 files = input.file()
@@ -250,7 +235,7 @@ def _server(places: dict[str, Population], first: Question) -> Any:
         @reactive.calc
         def target() -> str | None:
             known = shape()
-            name = input.target() if "target" in input else ""
+            name = input.target() if "target" in input else first.target
             return name if name and known is not None and name in known[0] else None
 
         menu: reactive.Value[dict[str, str]] = reactive.Value({})
@@ -271,7 +256,8 @@ def _server(places: dict[str, Population], first: Question) -> Any:
                 return None
             with reactive.isolate():
                 old = input.mechanism() if "mechanism" in input else first.mechanism
-            chosen = old if old in choices else "grr"
+            usual = first.mechanism if first.mechanism in choices else "grr"
+            chosen = old if old in choices else usual
             return ui.input_select("mechanism", None, choices, selected=chosen)
 
         @reactive.effect
@@ -291,8 +277,13 @@ def _server(places: dict[str, Population], first: Question) -> Any:
 
         def _parameter() -> str:
             name = input.mechanism() if "mechanism" in input else first.mechanism
-            family = catalogue.FAMILIES.get(name)
-            return "epsilon" if family is None else family.noise
+            now = place()
+            here = first.population if isinstance(now, str) else now
+            if name.startswith("release") and not here.releases:
+                return "epsilon"
+            return parameter_of(here, name)
+
+        turned: reactive.Value[str] = reactive.Value(first.parameter)
 
         @reactive.effect
         @reactive.event(input.mechanism)
@@ -300,7 +291,14 @@ def _server(places: dict[str, Population], first: Question) -> Any:
             """Another mechanism may have another parameter."""
             parameter = _parameter()
             low, high, step = SLIDERS[parameter]
-            now = input.value() or 1.0
+            if parameter == turned():
+                return
+            turned.set(parameter)
+            now = 1.0
+            name = input.mechanism()
+            here = place()
+            if name.startswith("release") and not isinstance(here, str):
+                now = here.releases[int(name.partition(" ")[2])].numbers[parameter]
             ui.update_slider(
                 "slider",
                 label=parameter,
@@ -309,7 +307,7 @@ def _server(places: dict[str, Population], first: Question) -> Any:
                 step=step,
                 value=min(max(now, low), high),
             )
-            ui.update_numeric("value", label=parameter)
+            ui.update_numeric("value", label=parameter, value=now)
 
         @reactive.calc
         def question() -> Question:
@@ -359,7 +357,7 @@ def _server(places: dict[str, Population], first: Question) -> Any:
                 _dots(risk),
                 tags.p(
                     "Extra risk of taking part: ",
-                    tags.span(_number(risk), class_="number", id="rad"),
+                    tags.span(explain.number(risk), class_="number", id="rad"),
                     f" ({kind[risk.kind]})",
                 ),
                 tags.p(asked.error(), id="error"),
@@ -381,7 +379,8 @@ def _server(places: dict[str, Population], first: Question) -> Any:
                     raise DpradError("give a risk between 0 and 1.")
                 found = asked.plan(float(limit))
             except DpradError as error:
-                return _sentence(str(error))
+                good = "nothing to calibrate" in str(error)
+                return tags.p(str(error)) if good else _sentence(str(error))
             value = explain.safely(found.value, found.rising)
             return tags.p(
                 f"Set {found.parameter} to ", tags.strong(value, id="needed"),
@@ -396,25 +395,29 @@ def _server(places: dict[str, Population], first: Question) -> Any:
             usual = [m for m in USUAL if m in choices]
             return ui.input_checkbox_group("compared", None, choices, selected=usual, inline=True)
 
+        drawn: dict[Any, Any] = {}
+
         @render.ui
-        def chart() -> Any:
+        async def chart() -> Any:
             asked, _, problem = told()
             if asked is None:
                 return _sentence(problem)
             names = [asked.mechanism, *[n for n in input.compared() if n != asked.mechanism]]
-            lines: dict[str, Any] = {}
             parameter = asked.parameter
             _, high, _ = SLIDERS[parameter]
             top = max(high, asked.value)
             values = [top * (i + 1) / POINTS for i in range(POINTS)]
-            for name in names[:5]:
-                other = replace(asked, mechanism=name)
-                if other.parameter != parameter:
-                    continue
-                try:
-                    lines[other.release.name] = (values, other.line(values))
-                except DpradError:
-                    continue
+            compared = [replace(asked, mechanism=name) for name in names[:5]]
+            alike = [other for other in compared if other.parameter == parameter]
+            # not in the way of other tabs
+            found = await asyncio.gather(
+                *[asyncio.to_thread(_line, other, values, drawn) for other in alike]
+            )
+            lines = {
+                other.release.name: (values, line)
+                for other, line in zip(alike, found, strict=True)
+                if line is not None
+            }
             if not lines:
                 return None
             picture = svg(
@@ -446,6 +449,19 @@ def _server(places: dict[str, Population], first: Question) -> Any:
     return server
 
 
+def _line(asked: Question, values: list[float], drawn: dict[Any, Any]) -> list[Risk] | None:
+    """Risks at all values; the same line is not computed twice."""
+    known = asked.knows if isinstance(asked.knows, str) else tuple(asked.knows)
+    key = (id(asked.population), known, asked.target, asked.eta, asked.mechanism, values[-1])
+    if key not in drawn:
+        try:
+            drawn[key] = asked.line(values)
+        except DpradError:
+            drawn[key] = None
+    line: list[Risk] | None = drawn[key]
+    return line
+
+
 def _numeric(population: Population) -> str:
     """A condition for the page: whether what is guessed is a number."""
     columns = population.prior.columns
@@ -453,9 +469,3 @@ def _numeric(population: Population) -> str:
     if len(columns) == 1:
         return "true" if numbers else "false"
     return f"{json.dumps(numbers)}.includes(input.target)"
-
-
-def _number(risk: Risk) -> str:
-    if risk.kind == "estimate":
-        return f"{risk.rad:.4f} ({risk.interval[0]:.4f} to {risk.interval[1]:.4f})"
-    return explain.above(risk.rad)

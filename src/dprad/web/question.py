@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dprad import catalogue
+from dprad import catalogue, explain
 from dprad.assessment import assess
 from dprad.calibration import calibrate
 from dprad.errors import DpradError
@@ -21,9 +21,16 @@ from dprad.results import Calibration, Risk
 from dprad.scenario.file import Release, Scenario
 from dprad.threats import Threat
 
-PROMISE = "promise"
+PROMISE, RELEASE = "promise", "release"
 # Where the slider of each parameter goes.
-SLIDERS = {"epsilon": (0.0, 10.0, 0.05), "sigma": (0.1, 100.0, 0.1)}
+SLIDERS = {
+    "epsilon": (0.0, 10.0, 0.05),
+    "sigma": (0.1, 100.0, 0.1),
+    "mu": (0.0, 5.0, 0.05),
+    "tv": (0.0, 1.0, 0.01),
+}
+# Tables with more values than this are not asked about noise on numbers: it would take too long.
+MANY = 2000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,7 +41,8 @@ class Population:
     prior: Prior
     toml: str
     python: str
-    options: str
+    options: str | None  # None: the command line cannot say it, a scenario file can
+    releases: tuple[Release, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -45,8 +53,14 @@ class Question:
     knows: Any = "nothing"
     target: str | None = None
     eta: float = 0.0
-    mechanism: str = "grr"
+    mechanism: str = "grr"  # a short name, "promise", or "release K" of the population's scenario
     value: float = 1.0
+
+    @property
+    def base(self) -> Release | None:
+        """The scenario's release that is looked at, if it is one."""
+        kind, _, number = self.mechanism.partition(" ")
+        return self.population.releases[int(number)] if kind == RELEASE else None
 
     @property
     def prior(self) -> Prior:
@@ -56,8 +70,7 @@ class Question:
     @property
     def parameter(self) -> str:
         """What the slider turns."""
-        known = catalogue.FAMILIES.get(self.mechanism)
-        return "epsilon" if known is None else known.noise
+        return parameter_of(self.population, self.mechanism)
 
     @property
     def threat(self) -> Threat:
@@ -70,13 +83,17 @@ class Question:
         return Threat(**about)
 
     @property
-    def query(self) -> str | None:
+    def query(self) -> Any:
         """What the mechanism reads: the target if there is one."""
+        if self.base is not None:
+            return self.base.query
         return None if self.mechanism == PROMISE else self.target
 
     @property
     def release(self) -> Release:
         """As a scenario has it."""
+        if self.base is not None:
+            return replace(self.base, numbers=self.base.numbers | {self.parameter: self.value})
         if self.mechanism == PROMISE:
             numbers = {"epsilon": self.value, "neighbours": "replace-one"}
             return Release("any mechanism with this promise", None, numbers, None)
@@ -90,30 +107,35 @@ class Question:
 
     def error(self) -> str:
         """What the noise costs, in words; nothing for a promise."""
-        if self.mechanism == PROMISE:
+        if self.release.mechanism is None:
             return ""
         subject = self.release.subject(self.prior, self.threat)
         if hasattr(subject, "error"):
-            return f"The noise stays within {subject.error(0.95):.4g} in 95 of 100 cases."
-        if hasattr(subject, "variance"):
-            spread = subject.variance(1000) ** 0.5
-            return f"A share estimated from 1,000 people is off by about {100 * spread:.2g} points."
-        return ""
+            return (
+                f"The noise stays within {explain.amount(subject.error(0.95))} in 95 of 100 cases."
+            )
+        if not hasattr(subject, "variance"):
+            return ""
+        spread = 100 * subject.variance(1000) ** 0.5
+        if spread > 100:
+            return "Nothing can be learnt from 1,000 reports of this kind."
+        return f"A share estimated from 1,000 people is off by about {spread:.2g} points."
 
     def plan(self, max_risk: float) -> Calibration:
         """How much noise for an accepted risk."""
-        if self.mechanism == PROMISE:
+        release = self.release
+        rest = {k: v for k, v in release.numbers.items() if k != self.parameter}
+        question: dict[str, Any] = {"max_risk": max_risk, "prior": self.prior}
+        question |= {"threat": self.threat, "parameter": self.parameter}
+        if release.mechanism is None:
             import dprad
 
-            return calibrate(
-                dprad.PureDP, max_risk=max_risk, prior=self.prior, threat=self.threat,
-                neighbours="replace-one",
-            )  # fmt: skip
-        family, arguments = catalogue.parts(self.mechanism, {}, self.prior, self.threat, self.query)
-        return calibrate(
-            family, max_risk=max_risk, prior=self.prior, threat=self.threat, query=self.query,
-            parameter=self.parameter, **arguments,
-        )  # fmt: skip
+            kind = "ApproxDP" if "delta" in rest else catalogue.PROMISES[self.parameter]
+            return calibrate(getattr(dprad, kind), **question, **rest)
+        family, arguments = catalogue.parts(
+            release.mechanism, rest, self.prior, self.threat, self.query
+        )
+        return calibrate(family, query=self.query, **question, **arguments)
 
     def line(self, values: list[float]) -> list[Risk]:
         """Risks at other values of the parameter."""
@@ -125,19 +147,22 @@ class Question:
         threat = [f"knows={self.knows!r}"]
         threat += [f"target={[self.target]!r}"] if self.target is not None else []
         threat += [f'loss="absolute", eta={self.eta:g}'] if self.eta > 0 else []
-        if self.mechanism == PROMISE:
-            subject = f'dprad.PureDP({self.value:g}, neighbours="replace-one")'
+        release = self.release
+        if release.mechanism is None:
+            numbers = dict(release.numbers)
+            kind = "ApproxDP" if "delta" in numbers else catalogue.PROMISES[self.parameter]
+            first = f"{numbers.pop(self.parameter)!r}"
+            rest = "".join(f", {k}={v!r}" for k, v in numbers.items())
+            subject = f"dprad.{kind}({first}{rest})"
         else:
-            made = self.release.subject(self.prior, self.threat)
             family, arguments = catalogue.parts(
-                self.mechanism, {self.parameter: self.value}, self.prior, self.threat, self.query
+                release.mechanism, release.numbers, self.prior, self.threat, self.query
             )
             inside = ", ".join(f"{k}={v!r}" for k, v in arguments.items())
-            assert isinstance(made, family)
             subject = f"mechanisms.{family.__name__}({inside})"
         query = f", query={self.query!r}" if self.query is not None else ""
         return (
-            "import dprad\nfrom dprad import mechanisms\n\n"
+            "import dprad\nfrom dprad import mechanisms, patients, scenario\n\n"
             f"prior = {self.population.python}\n"
             f"threat = dprad.Threat({', '.join(threat)})\n"
             f"risk = dprad.assess({subject}, prior=prior, threat=threat{query})\n"
@@ -145,18 +170,25 @@ class Question:
         )
 
     def command(self) -> str:
-        """A command that gives the same answer."""
+        """A command that gives the same answer; a scenario file where options cannot say it."""
+        release, names = self.release, [*([] if isinstance(self.knows, str) else self.knows)]
+        names += [self.target] if self.target is not None else []
+        split = any("," in n for n in names)
+        reads = self.query if self.query not in (None, self.target) else None
+        if self.population.options is None or split or reads or "clamp" in release.numbers:
+            return "dprad assess scenario.toml   # the scenario below, downloaded"
         parts = ["dprad assess"]
-        if self.mechanism == PROMISE:
-            parts.append(f"--epsilon {self.value:g} --neighbours replace-one")
-        else:
-            parts.append(f"--mechanism {self.mechanism} --{self.parameter} {self.value:g}")
+        parts += [f"--mechanism {release.mechanism}"] if release.mechanism is not None else []
+        parts += [
+            f"--{k} {v if isinstance(v, str) else f'{v:.12g}'}" for k, v in release.numbers.items()
+        ]
         parts.append(self.population.options)
         knows = self.knows if isinstance(self.knows, str) else ",".join(self.knows)
         parts += [f"--knows {_quoted(knows)}"] if knows != "nothing" else []
         parts += [f"--target {_quoted(self.target)}"] if self.target is not None else []
         parts += [f"--loss absolute --eta {self.eta:g}"] if self.eta > 0 else []
-        before = "dprad demo --save patients.csv\n" if "patients.csv" in parts[2] else ""
+        saved = "patients.csv" in self.population.options
+        before = "dprad demo --save patients.csv\n" if saved else ""
         return before + " ".join(parts)
 
     def toml(self, accepted: float | None = None) -> str:
@@ -166,12 +198,10 @@ class Question:
         lines += [f"target = {_toml([self.target])}"] if self.target is not None else []
         lines += ['loss = "absolute"', f"eta = {self.eta!r}"] if self.eta > 0 else []
         lines += ["", "[[releases]]"]
-        if self.mechanism == PROMISE:
-            lines += [f"epsilon = {float(self.value)!r}", 'neighbours = "replace-one"']
-        else:
-            lines += [f"mechanism = {_toml(self.mechanism)}"]
-            lines += [f"{self.parameter} = {float(self.value)!r}"]
-            lines += [f"query = {_toml(self.query)}"] if self.query is not None else []
+        release = self.release
+        lines += [f"mechanism = {_toml(release.mechanism)}"] if release.mechanism else []
+        lines += [f"{k} = {_toml(v)}" for k, v in release.numbers.items()]
+        lines += [f"query = {_toml(self.query)}"] if self.query is not None else []
         if accepted is not None:
             lines += ["", "[accepted]", f"risk = {accepted!r}"]
         return "\n".join(lines) + "\n"
@@ -180,6 +210,7 @@ class Question:
         """The question as a scenario, on the population of the page."""
         return Scenario(
             title="Made by dprad explore",
+            name="scenario.toml",
             text=self.toml(accepted),
             prior=self.prior,
             population={},
@@ -198,9 +229,47 @@ def mechanisms_for(population: Population, target: str | None) -> dict[str, str]
     if target is not None or len(columns) == 1:
         values = population.prior.column(target or columns[0])
         numeric = values.dtype.kind in "if" and len(values) > 1
-    kinds = ("codes", "numbers", "range") if numeric else ("codes",)
+    few = (population.prior.size or 0) <= MANY
+    kinds = ("codes", "numbers", "range") if numeric and few else ("codes",)
+    own = {f"{RELEASE} {k}": f"{r.name} (scenario)" for k, r in enumerate(population.releases)}
     found = {n: f.title for n, f in catalogue.FAMILIES.items() if f.reads in kinds and n != "she"}
-    return {PROMISE: "only the promise (epsilon, replaced records)"} | found
+    return own | {PROMISE: "only the promise (epsilon, replaced records)"} | found
+
+
+def parameter_of(population: Population, mechanism: str) -> str:
+    """What says how much noise."""
+    kind, _, number = mechanism.partition(" ")
+    if kind == RELEASE:
+        release = population.releases[int(number)]
+        mechanism = release.mechanism or PROMISE
+        if release.mechanism is None:
+            return next(k for k in catalogue.PROMISES if k in release.numbers)
+    known = catalogue.FAMILIES.get(mechanism)
+    return "epsilon" if known is None else known.noise
+
+
+def of_scenario(scenario: Scenario) -> Population:
+    """A scenario's population, with its releases."""
+    about = scenario.population
+    toml = "\n".join(f"{k} = {_toml(v)}" for k, v in about.items())
+    options = _options(about)
+    python = f"scenario.load({scenario.name!r}).prior"
+    title = f"{scenario.title} (scenario)"
+    return Population(title, scenario.prior, toml, python, options, scenario.releases)
+
+
+def _options(about: dict[str, Any]) -> str | None:
+    """The population as options, if that can be said."""
+    if "uniform" in about:
+        return f"--uniform {about['uniform']}"
+    if "data" not in about or any("," in c for c in about.get("columns", [])):
+        return None
+    parts = [f"--data {_quoted(about['data'])}"]
+    if "columns" in about:
+        parts.append(f"--columns {_quoted(','.join(about['columns']))}")
+    parts += [f"--{k} {_quoted(about[k])}" for k in ("weight", "missing") if k in about]
+    parts += ["--domain {}:{}".format(*about["domain"])] if "domain" in about else []
+    return " ".join(parts)
 
 
 def patients() -> Population:
@@ -211,7 +280,7 @@ def patients() -> Population:
         "20,000 synthetic patients (built in)",
         table.prior(),
         'builtin = "patients"',
-        "dprad.patients.prior()  # import dprad.patients",
+        "patients.prior()",
         "--data patients.csv",
     )
 
@@ -228,8 +297,11 @@ def uniform(size: int) -> Population:
 
 
 def from_file(path: str, name: str) -> Population:
-    """A table of the user's."""
-    prior = Prior.from_data(path)
+    """A table of the user's; errors name it as he does."""
+    try:
+        prior = Prior.from_data(path)
+    except DpradError as error:
+        raise DpradError(str(error).replace(path, name)) from None
     if len(prior.columns) > 12:
         raise DpradError(
             f"{name} has {len(prior.columns)} columns; records of so many are nearly all "
@@ -246,7 +318,12 @@ def from_file(path: str, name: str) -> Population:
 
 
 def _toml(value: Any) -> str:
-    return json.dumps(value)  # strings and lists of TOML are those of JSON, escapes included
+    """Strings, lists and numbers of TOML are those of JSON; tables are not."""
+    if isinstance(value, dict):
+        return (
+            "{ " + ", ".join(f"{json.dumps(str(k))} = {_toml(v)}" for k, v in value.items()) + " }"
+        )
+    return json.dumps(list(value) if isinstance(value, tuple) else value)
 
 
 def _quoted(text: str) -> str:

@@ -1,0 +1,32 @@
+"""A function by its name, package.module:function: what `dprad audit` and scenario files name."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from typing import Any
+
+from dprad.errors import DpradError
+
+
+def load(name: str, folder: Any = None) -> Any:
+    """The object behind package.module:name; `folder` (default: the current one) is looked at too.
+
+    Whatever goes wrong while the module is imported is one sentence.
+    """
+    module, _, path = name.partition(":")
+    if not module or not path or module.startswith("."):
+        raise DpradError(f"give a function as package.module:function, but got {name!r}.")
+    here = str(Path.cwd() if folder is None else Path(folder).resolve())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        found: Any = importlib.import_module(module)
+    except (Exception, SystemExit) as error:
+        raise DpradError(f"{module} cannot be imported: {type(error).__name__}: {error}.") from None
+    for part in path.split("."):
+        if not hasattr(found, part):
+            raise DpradError(f"{module} has nothing called {path!r}.")
+        found = getattr(found, part)
+    return found
