@@ -3,7 +3,7 @@
 project = "dprad"
 author = "the dprad authors"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
-exclude_patterns = ["_build", "reproduction"]
+exclude_patterns = ["_build"]
 myst_heading_anchors = 3
 suppress_warnings = ["myst.xref_missing"]
 autodoc_typehints = "none"

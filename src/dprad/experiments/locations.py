@@ -122,15 +122,33 @@ def run(options: Options) -> Made:
         },
         sentences=(
             " ".join(said),
-            "Where visits pile up, a guess is often right without any release, and the extra "
-            "risk is smaller "
-            "than over equally likely places; nearness makes it larger again. The map shows, "
-            "for GRR at "
-            f"epsilon = {SHOWN:g}, how often the attacker is within {METRES[0]:.0f} m of "
-            f"somebody at that node.",
+            _surprise(rows, next(iter(cities)), epsilons[len(epsilons) // 2]),
+            f"The map shows, for GRR at epsilon = {SHOWN:g}, how often the attacker is within "
+            f"{METRES[0]:.0f} m of somebody at that node: where nobody goes nobody is looked for.",
         ),
         draw=lambda figure: _draw(figure, rows, cities, priors),
         size=(9.0, 4.4 * len(cities)),
+    )
+
+
+def _surprise(rows: list[Row], city: str, epsilon: float) -> str:
+    """How the order of the mechanisms changes once near is near enough."""
+    at = {
+        r["mechanism"]: r["rad"]
+        for r in rows
+        if (r["city"], r["metres"], r["epsilon"]) == (city, METRES[0], epsilon)
+    }
+    told = ", ".join(f"{name} {rad:.3f}" for name, rad in at.items())
+    first = max(at, key=lambda name: at[name])
+    return (
+        f"With a distance the order of the mechanisms is another one: {city}, {METRES[0]:.0f} m, "
+        f"epsilon = {epsilon:g}: {told}. "
+        + (
+            "For exact guesses GRR is the riskiest; here a report of several places betrays the "
+            "neighbourhood."
+            if first != "GRR"
+            else "GRR is the riskiest here too."
+        )
     )
 
 
