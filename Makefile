@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test browser check format lint docs bench clean
+.PHONY: demo test browser check format lint docs bench soundness clean
 
 demo: $(VENV)/.demo  ## make the environment, install, answer "what does epsilon = 1 mean?", write a report
 	$(BIN)/dprad demo
@@ -36,6 +36,9 @@ browser:  ## Chromium for the tests of the page; without it they are skipped, an
 
 bench: $(VENV)/.test  ## compare in one run and print ratios
 	for file in benchmarks/bench_*.py; do $(BIN)/python $$file || exit 1; done
+
+soundness: $(VENV)/.test  ## tens of thousands of random instances; takes a while
+	$(BIN)/python tests/soundness.py --out docs/soundness.md
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

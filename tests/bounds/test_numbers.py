@@ -16,6 +16,7 @@ from dprad import ApproxDP, GaussianDP, Prior, PureDP, Threat, TotalVariation, a
 from dprad.bounds import NEEDS, TABLE
 from dprad.bounds.static import proposition_g
 from dprad.games import play
+from dprad.mechanisms import GRR
 
 RO, AR = {"neighbours": "replace-one"}, {"neighbours": "add-remove"}
 UNKNOWN, TEN = Prior.unknown(), Prior.uniform(10)
@@ -340,3 +341,14 @@ def test_extremes(promise, prior, threat):
 
 def test_a_point_mass_has_no_risk():
     assert assess(PureDP(9, **RO), prior=Prior.uniform(1)).rad == 0.0
+
+
+@pytest.mark.parametrize("weight", [1e-20, 1e-30, 1e-100, 1e-299])
+@pytest.mark.parametrize("near", ["replace-one", "add-remove"])
+def test_a_record_that_hardly_exists_lowers_no_bound(weight, near):
+    """With a large epsilon (1 - TV)/2 is rounded to 0; Theorem 3 once took its peak for the end."""
+    prior = Prior.from_counts({0: 0.72, 1: 0.11, 2: weight, 3: 0.17})
+    exact = assess(GRR(epsilon=50.0, size=4), prior=prior).rad
+    for bound in assess(PureDP(50.0, neighbours=near), prior=prior).bounds:
+        if bound.applies and bound.measure == "rad":
+            assert bound.value >= exact * (1 - 1e-12), bound

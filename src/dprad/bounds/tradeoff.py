@@ -18,14 +18,22 @@ from dprad.bounds.points import least_over_points
 from dprad.games import Game
 from dprad.guarantees import Guarantee
 
+# Relative error that a trade-off curve may have.
+ROUNDING = 1e-12
+
 
 def _gap(guarantee: Guarantee, low: float, high: float) -> float:
-    """Max of 1 - f(a) - a over [low, high]."""
-    peak = (1.0 - guarantee.tv) / 2.0
-    if low <= peak <= high:
+    """Max of 1 - f(a) - a over [low, high].
+
+    f falls, so the fixed point is beyond `low` if f(low) >= low, and before `high` if
+    f(high) <= high. (To compare with (1 - TV)/2 itself would be unsafe: for a large epsilon it is
+    rounded to 0, and lies below a tiny `low` that it exceeds.) In doubt it is inside: TV.
+    """
+    first, last = float(guarantee.tradeoff(low)), float(guarantee.tradeoff(high))
+    if first >= low * (1.0 - ROUNDING) and last <= high * (1.0 + ROUNDING) + ROUNDING:
         return guarantee.tv
-    a = low if peak < low else high
-    return max(0.0, 1.0 - float(guarantee.tradeoff(a)) - a)
+    a, f = (low, first) if first < low else (high, last)
+    return max(0.0, 1.0 - f - a)
 
 
 def theorem_3(guarantee: Guarantee, game: Game) -> float:

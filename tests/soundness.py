@@ -1,0 +1,239 @@
+"""The soundness campaign: tens of thousands of random instances. `make soundness`, not `make test`.
+
+1. What is exact stays below every bound of the mechanism's own promise, over all mechanisms,
+   priors (zeros, ties, one heavy record, 1e-300), knowledge, tolerances, epsilon from 0 to 700.
+2. The linear program stays below every black-box bound.
+3. Intervals of estimates hold the exact value as often as they say.
+4. What was calibrated meets its target when assessed again.
+5. Audits refute a true claim no more often than stated.
+
+    python tests/soundness.py [--scale 1.0] [--seed 0] [--out docs/soundness.md]
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import warnings
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from dprad import (
+    ApproxDP,
+    DpradError,
+    Prior,
+    PureDP,
+    Threat,
+    assess,
+    audit,
+    bounds,
+    calibrate,
+    catalogue,
+    mechanisms,
+)
+from dprad.games import play
+from oracles import lp_optimum, random_channel, random_instance
+
+EPSILONS = (0.0, 1e-9, 0.1, 0.5, 1.0, 2.0, 5.0, 20.0, 50.0, 300.0, 700.0)
+SLACK = 1e-9
+
+
+def random_prior(rng, m):
+    """Values 0 .. m-1 with awkward probabilities."""
+    kind = rng.integers(7)
+    weights = rng.random(m) + 1e-3
+    if kind == 0:
+        weights[:] = 1.0
+    elif kind == 1:
+        weights = np.round(weights * 3) + (np.arange(m) == 0)
+    elif kind == 2:
+        weights[rng.random(m) < 0.4] = 0.0
+        weights[0] = 1.0
+    elif kind == 3:
+        weights[rng.integers(m)] = 1e6
+    elif kind == 4:
+        weights[rng.integers(m)] = 1e-300
+    elif kind == 5:
+        weights = 10.0 ** rng.uniform(-12, 0, m)
+    return Prior.from_counts(dict(enumerate(weights.tolist())))
+
+
+def random_threat(rng, m):
+    kind = rng.integers(6)
+    if kind == 0:
+        return Threat(knows="everything")
+    if kind == 1:
+        parts = rng.integers(1, 4)
+        return Threat(knows=lambda table: [int(v) % parts for v in table])
+    if kind == 2:
+        return Threat(loss="absolute", eta=float(rng.choice([0.0, 1.0, 2.5, m])))
+    return Threat()
+
+
+def random_mechanism(rng, prior, threat):
+    name = str(rng.choice([n for n in catalogue.FAMILIES if n != "she"]))
+    family = catalogue.FAMILIES[name]
+    if family.noise == "sigma":
+        given = {"sigma": float(10.0 ** rng.uniform(-1, 2))}
+    else:
+        given = {"epsilon": float(rng.choice(EPSILONS))}
+    if "clamp" in family.takes and rng.random() < 0.3:
+        given["clamp"] = (0.0, float(prior.size))
+    kind, arguments = catalogue.parts(name, given, prior, threat)
+    return name, kind(**arguments)
+
+
+def exact_below_bounds(rng, seen):
+    m = int(rng.integers(2, 9))
+    prior, threat = random_prior(rng, m), random_threat(rng, m)
+    try:
+        name, mechanism = random_mechanism(rng, prior, threat)
+        risk = assess(mechanism, prior=prior, threat=threat, trials=400, confidence=1 - 1e-9)
+        promise = mechanism.guarantee
+    except DpradError as error:
+        seen[f"refused: {str(error)[:60]}"] += 1
+        return None
+    least = risk.interval[0]
+    most = min(
+        b.value
+        for b in bounds.evaluate(promise, play(prior, threat))
+        if b.measure == "rad" and b.value is not None
+    )
+    seen[name] += 1
+    if least > most + SLACK or not -1e-15 <= risk.rad <= 1 - prior.kappa + SLACK:
+        return f"{mechanism} {prior.probabilities} {threat}: {least} > {most}"
+    return ""
+
+
+def program_below_bounds(rng, seen):
+    instance = random_instance(rng, int(rng.integers(1, 5)))
+    epsilon = float(rng.choice([0.0, 0.1, 0.5, 1.0, 2.0, 4.0]) * rng.uniform(0.5, 1.0))
+    delta = float(rng.choice([0.0, 0.0, 1e-3, 0.05, 0.3, 1.0]))
+    absent = bool(rng.random() < 0.3)
+    optimum = lp_optimum(instance, [(np.exp(epsilon), delta)], absent=absent)
+    near = "add-remove" if absent else "replace-one"
+    found = bounds.evaluate(
+        ApproxDP(epsilon, delta, neighbours=near), play(instance.prior, instance.threat)
+    )
+    seen[near] += 1
+    for b in found:
+        if b.measure == "rad" and b.value is not None and b.value < optimum - 1e-7:
+            return f"{b.name} {b.value} < {optimum}: {instance}, {epsilon}, {delta}, {near}"
+    return ""
+
+
+def interval_holds(rng, seen):
+    """Whether a 90% interval holds the exact value; told apart from violations."""
+    m, outputs = int(rng.integers(2, 4)), int(rng.integers(2, 4))
+    one, two = (random_channel(rng, m, outputs) for _ in range(2))
+    both = np.einsum("ij,ik->ijk", one, two).reshape(m, -1)
+    prior, threat = random_prior(rng, m), random_threat(rng, m)
+    exact = assess(mechanisms.Channel(both), prior=prior, threat=threat).rad
+    chain = mechanisms.Composed([mechanisms.Channel(one), mechanisms.Channel(two)])
+    found = assess(
+        chain, prior=prior, threat=threat, trials=300, confidence=0.9, rng=int(rng.integers(2**31))
+    )
+    low, high = found.interval
+    seen["held" if low - 1e-12 <= exact <= high + 1e-12 else "missed"] += 1
+    return ""
+
+
+def calibration_meets_target(rng, seen):
+    m = int(rng.integers(2, 9))
+    prior, threat = random_prior(rng, m), random_threat(rng, m)
+    target = float(10.0 ** rng.uniform(-3, -0.2))
+    name = str(rng.choice(["grr", "oue", "subset", "sue", "laplace", "geometric", "gaussian"]))
+    try:
+        family, arguments = catalogue.parts(name, {}, prior, threat)
+        plan = calibrate(
+            family, parameter=catalogue.FAMILIES[name].noise, max_risk=target, prior=prior,
+            threat=threat, **arguments,
+        )  # fmt: skip
+    except DpradError as error:
+        seen["refused" if "calibrate" not in str(error) else "nothing to calibrate"] += 1
+        return None
+    again = assess(plan.mechanism, prior=prior, threat=threat)
+    seen[name] += 1
+    return "" if again.interval[1] <= target else f"{plan.mechanism}: {again.rad} > {target}"
+
+
+def audit_is_fair(rng, seen):
+    """Whether a 90% audit refutes a tight, true claim."""
+    epsilon = float(rng.choice([0.2, 1.0, 3.0]))
+    size = int(rng.integers(2, 6))
+    mechanism = [mechanisms.GRR, mechanisms.OUE, mechanisms.SUE][rng.integers(3)](
+        epsilon=epsilon, size=size
+    )
+    found = audit(
+        mechanism, claim=PureDP(epsilon, neighbours="replace-one"), prior=Prior.uniform(size),
+        trials=500, confidence=0.9, sequential=bool(rng.random() < 0.5),
+        rng=int(rng.integers(2**31)),
+    )  # fmt: skip
+    seen[found.verdict] += 1
+    return ""
+
+
+CHECKS = {
+    "exact below every bound": (exact_below_bounds, 20_000),
+    "linear program below every bound": (program_below_bounds, 4_000),
+    "90% intervals hold the exact value": (interval_holds, 3_000),
+    "calibrated, then assessed": (calibration_meets_target, 2_000),
+    "90% audits of true claims": (audit_is_fair, 3_000),
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--scale", type=float, default=1.0)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, default=None)
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")
+    lines = [
+        "# The soundness campaign",
+        "",
+        f"`make soundness`, scale {given.scale:g}, seed {given.seed}, "
+        f"{datetime.now(UTC).date().isoformat()}.",
+        "",
+        "| check | instances | violations | what was seen |",
+        "|---|---|---|---|",
+    ]
+    broken = []
+    for title, (check, count) in CHECKS.items():
+        seen, wrong, begin = Counter(), [], time.monotonic()
+        n = max(1, round(count * given.scale))
+        for i in range(n):
+            rng = np.random.default_rng([given.seed, len(title), i])
+            try:
+                found = check(rng, seen)
+            except Exception as error:
+                found = f"instance {i}: {type(error).__name__}: {error}"
+            if found:
+                wrong.append(found)
+        common = {k: v for k, v in seen.most_common() if not k.startswith("refused:")}
+        refused = sum(v for k, v in seen.items() if k.startswith("refused"))
+        if "missed" in seen and seen["missed"] > 0.1 * n + 5 * np.sqrt(0.09 * n):
+            wrong.append(f"{seen['missed']} of {n} intervals missed")
+        if "violated" in seen and seen["violated"] > 0.1 * n + 5 * np.sqrt(0.09 * n):
+            wrong.append(f"{seen['violated']} of {n} true claims refuted")
+        told = ", ".join(f"{k} {v:,}" for k, v in common.items())
+        told += f"; refused with a sentence {refused:,}" if refused else ""
+        lines.append(f"| {title} | {n:,} | {len(wrong)} | {told} |")
+        print(lines[-1], f"({time.monotonic() - begin:.0f} s)", flush=True)
+        broken += wrong
+    lines += ["", "Violations:", "", *[f"- {w}" for w in broken]] if broken else []
+    if given.out is not None:
+        given.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    for violation in broken[:20]:
+        print(violation)
+    sys.exit(bool(broken))
+
+
+if __name__ == "__main__":
+    main()
