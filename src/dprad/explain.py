@@ -193,9 +193,9 @@ def tolerance(threat: dict[str, Any]) -> str:
     """How near is near enough."""
     eta, loss = threat["eta"], threat["loss"]
     if loss == "absolute" and eta > 0:
-        return f" to within {eta:g}"
+        return f" to within {amount(eta)}"
     if loss == "haversine":
-        return f" to within {eta:g} metres"
+        return f" to within {amount(eta)} metres"
     if loss in ("function", "matrix"):
         return " closely enough"
     return ""

@@ -183,15 +183,8 @@ def run_all(
         for i in range(len(plan)):
             yield i, (done[i] if i in done else work(i, plan[i], starts[i] + 1))
         return
-    from joblib import Parallel, delayed
-
-    pool = Parallel(
-        n_jobs=workers,
-        prefer="threads" if threads else None,
-        return_as="generator",
-        pre_dispatch=AHEAD * workers,  # so that little is left running when an audit stops
-    )
-    fresh = pool(delayed(work)(k, plan[k], starts[k] + 1) for k in todo)
+    tasks = [(k, plan[k], starts[k] + 1) for k in todo]
+    fresh = _stream(work, tasks, workers, threads)
     try:
         for i in range(len(plan)):
             yield i, (done[i] if i in done else next(fresh))
@@ -199,6 +192,35 @@ def run_all(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that chunks are dropped: an audit may stop early
             fresh.close()
+
+
+def _stream(
+    work: Callable[[int, int, int], Any],
+    tasks: list[tuple[int, int, int]],
+    workers: int,
+    threads: bool,
+) -> Generator[Any, None, None]:
+    """Results in order, a few ahead of what was taken.
+
+    Through joblib, so that `joblib.parallel_config(backend="dask")` runs them on a cluster; what
+    cannot hand over results one by one gets a few tasks at a time.
+    """
+    from joblib import Parallel, delayed
+
+    ahead = AHEAD * workers  # so that little is left running when an audit stops
+    about: dict[str, Any] = {"n_jobs": workers, "prefer": "threads" if threads else None}
+    try:
+        pool = Parallel(**about, return_as="generator", pre_dispatch=ahead)
+    except ValueError:
+        with Parallel(**about) as several:
+            for a in range(0, len(tasks), ahead):
+                yield from several(delayed(work)(*task) for task in tasks[a : a + ahead])
+        return
+    found = pool(delayed(work)(*task) for task in tasks)
+    try:
+        yield from found
+    finally:
+        found.close()
 
 
 @dataclass(slots=True)

@@ -125,4 +125,4 @@ def _draw(figure: Any, rows: list[Row]) -> None:
     )
     ax.set_yticks(list(at), [r["table"] for r in rows])
     ax.set_xlim(0, 1)
-    ax.legend(fontsize=8)
+    ax.legend(fontsize=8, loc="lower center", bbox_to_anchor=(0.4, 1.0), ncols=2)

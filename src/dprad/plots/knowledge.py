@@ -21,9 +21,8 @@ def plot_knowledge(risks: Mapping[str, Risk], ax: Any = None) -> Any:
     extra = [r.rad for r in found]
     at = range(len(found))[::-1]
     asked = any(explain.membership(r.threat) for r in found)
-    right = "right, or 'in the data'," if asked else "right"
-    ax.barh(at, out, color=COLOURS[0], label=f"{right} anyway")
-    ax.barh(at, extra, left=out, color=COLOURS[1], label=f"{right} because of taking part")
+    ax.barh(at, out, color=COLOURS[0], label="anyway")
+    ax.barh(at, extra, left=out, color=COLOURS[1], label="only because of taking part")
     for y, o, e, r in zip(at, out, extra, found, strict=True):
         bound = r.kind == "upper-bound"
         said = f"at most +{explain.above(e)}" if bound else f"+{explain.nearest(e)}"
@@ -31,6 +30,8 @@ def plot_knowledge(risks: Mapping[str, Risk], ax: Any = None) -> Any:
     ax.set_yticks(at, names)
     ax.set_xlim(0, 1.15)
     ax.set_ylim(-0.6, len(found) - 0.4)
-    ax.set_xlabel(f"chance that the attacker {'says so' if asked else 'is right'}")
+    ax.set_xlabel(
+        "chance that the attacker is right" + (", or says 'in the data'" if asked else "")
+    )
     ax.legend(loc="lower center", bbox_to_anchor=(0.4, 1.0), ncols=2)
     return ax

@@ -1,0 +1,68 @@
+"""Audits on a Dask cluster: the single-core result, also if a worker is killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+
+import joblib
+import pytest
+
+from dprad import Prior, PureDP, audit, mechanisms
+
+distributed = pytest.importorskip("distributed")
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with (
+        distributed.LocalCluster(
+            n_workers=3, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as made,
+        distributed.Client(made) as client,
+    ):
+        yield client
+
+
+def slow(record, rng):
+    """Randomised response that takes its time."""
+    time.sleep(2e-4)
+    return record if rng.random() < 0.7 else 1 - record
+
+
+QUESTION = {"claim": PureDP(1.0, neighbours="replace-one"), "prior": Prior.uniform(2), "rng": 7}
+
+
+def same(one, two):
+    a, b = (r.to_dict() | {"seconds": 0} for r in (one, two))
+    assert a == b
+
+
+def test_a_cluster_gives_the_same(cluster):
+    grr = mechanisms.GRR(epsilon=1.0, size=2)
+    alone = audit(grr, trials=20_000, **QUESTION)
+    with joblib.parallel_config(backend="dask"):
+        same(alone, audit(grr, trials=20_000, workers=3, **QUESTION))
+        early = audit(slow, trials=3000, sequential=True, workers=3, model=grr, **QUESTION)
+    same(early, audit(slow, trials=3000, sequential=True, model=grr, **QUESTION))
+
+
+def test_a_killed_worker_costs_its_chunk_and_nothing_else(cluster):
+    model = mechanisms.GRR(epsilon=1.0, size=2)
+    alone = audit(slow, trials=12_000, model=model, **QUESTION)
+    victims = [w["pid"] for w in _workers(cluster)]
+    timer = threading.Timer(0.5, lambda: os.kill(victims[0], signal.SIGKILL))
+    timer.start()
+    with joblib.parallel_config(backend="dask"):
+        together = audit(slow, trials=12_000, model=model, workers=3, **QUESTION)
+    timer.join()
+    same(alone, together)
+    assert victims[0] not in [w["pid"] for w in _workers(cluster)]
+
+
+def _workers(cluster):
+    found = cluster.run(os.getpid)
+    return [{"pid": pid} for pid in found.values()]
