@@ -20,16 +20,22 @@ RUNS = 1_000_000
 TIE = 1e-12
 
 
-def run(options: Options) -> Made:
-    """A row for each place, mechanism and epsilon."""
+def grid(options: Options) -> tuple[dict[str, int], list[Row]]:
+    """Places, and a cell for each of them, mechanism and epsilon."""
     sizes = {"Porto": 152} if options.quick else SIZES
-    n = options.runs or (2000 if options.quick else RUNS)
-    grid = [
+    found = [
         {"places": place, "values": m, "mechanism": kind, "epsilon": e}
         for place, m in sizes.items()
         for kind in KINDS
         for e in (list(EPSILONS)[::6] if options.quick else EPSILONS)
     ]
+    return sizes, found
+
+
+def run(options: Options) -> Made:
+    """A row for each place, mechanism and epsilon."""
+    sizes, wanted = grid(options)
+    n = options.runs or (2000 if options.quick else RUNS)
 
     def work(cell: Row, seed: int) -> list[Row]:
         mechanism = KINDS[cell["mechanism"]](epsilon=float(cell["epsilon"]), size=cell["values"])
@@ -40,7 +46,7 @@ def run(options: Options) -> Made:
         exact = assess(mechanism, prior=prior).rad
         return [cell | {"rad": exact, "simulated": tried.rad, "low": low, "high": high}]
 
-    rows = cells(options, grid, work)
+    rows = cells(options, wanted, work)
     inside = sum(r["low"] <= r["rad"] <= r["high"] for r in rows)
     above = [
         (a, b) for a, b in _pairs(rows, "GRR", "subset selection") if a["rad"] < b["rad"] - TIE

@@ -14,7 +14,7 @@ import numpy as np
 from dprad.auditing import audit
 from dprad.auditing.paper import paper_audit
 from dprad.experiments import Made, Options, Row, cells
-from dprad.experiments.ldp_attacks import EPSILONS, KINDS, RUNS, SIZES
+from dprad.experiments.ldp_attacks import KINDS, RUNS, grid
 from dprad.guarantees import REPLACE_ONE, PureDP
 from dprad.plots.style import COLOURS
 from dprad.priors import Prior
@@ -31,15 +31,9 @@ CEILING = 9
 
 def run(options: Options) -> Made:
     """A row for each place, mechanism and epsilon; five repetitions."""
-    sizes = {"Porto": 152} if options.quick else SIZES
+    sizes, wanted = grid(options)
     n = options.runs or (3000 if options.quick else RUNS)
     repeats = 2 if options.quick else REPEATS
-    grid = [
-        {"places": place, "values": m, "mechanism": kind, "epsilon": e}
-        for place, m in sizes.items()
-        for kind in KINDS
-        for e in (list(EPSILONS)[::6] if options.quick else EPSILONS)
-    ]
 
     def work(cell: Row, seed: int) -> list[Row]:
         epsilon = float(cell["epsilon"])
@@ -73,7 +67,7 @@ def run(options: Options) -> Made:
             }
         ]
 
-    rows = cells(options, grid, work)
+    rows = cells(options, wanted, work)
     false = sum(r["violated"] for r in rows)
     held = sum(r["model_low"] <= r["epsilon"] <= (r["model_high"] or np.inf) for r in rows)
     past = [r for r in rows if r["mechanism"] == "OUE" and CEILING < r["epsilon"] <= 12]

@@ -6,11 +6,11 @@ releases, noise, audits, each figure with its table, and how to make the report 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from dprad import catalogue, explain, plots
+from dprad import explain, plots
 from dprad.assessment import assess
 from dprad.comparison import compare
 from dprad.errors import DpradError
@@ -174,7 +174,7 @@ def _curves(found: Answers) -> list[Section]:
     scenario = found.scenario
     groups: dict[str, list[int]] = {}
     for k, release in enumerate(scenario.releases):
-        groups.setdefault(_free(release), []).append(k)
+        groups.setdefault(release.parameter, []).append(k)
     sections = []
     for parameter, members in groups.items():
         if parameter == "tv":
@@ -238,8 +238,6 @@ def _compared(found: Answers) -> list[Section]:
 def _line(
     scenario: Scenario, release: Any, threat: Any, parameter: str, values: list[float]
 ) -> list[Risk] | None:
-    from dataclasses import replace
-
     try:
         return [
             assess(
@@ -255,12 +253,6 @@ def _line(
         ]
     except DpradError:
         return None
-
-
-def _free(release: Any) -> str:
-    if release.mechanism is not None:
-        return catalogue.FAMILIES[release.mechanism].noise
-    return next(k for k in catalogue.PROMISES if k in release.numbers)
 
 
 def _grid(low: float, high: float) -> list[float]:

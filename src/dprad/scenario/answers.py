@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from dprad import catalogue
 from dprad.assessment import assess
 from dprad.auditing import audit
 from dprad.calibration import calibrate
 from dprad.errors import DpradError
 from dprad.guarantees import REPLACE_ONE, PureDP
 from dprad.loading import load
+from dprad.priors import Prior
 from dprad.results import Audit, Calibration, Risk
 from dprad.scenario.file import Release, Scenario
+from dprad.threats import Threat
 
 CALLS = 20_000
 
@@ -110,31 +111,26 @@ def _plan(scenario: Scenario, release: Release, threat: Any) -> tuple[Calibratio
     """The least noise for the accepted risk, or why there is none."""
     if scenario.accepted is None:
         return None, ""
-    question: dict[str, Any] = {"max_risk": scenario.accepted, "prior": scenario.prior}
-    question |= {"threat": threat}
-    if release.mechanism is None:
-        import dprad
-
-        given = dict(release.numbers)
-        free = next(k for k in catalogue.PROMISES if k in given)
-        if free == "tv":
-            return None, "a total variation is not calibrated"
-        given.pop(free)
-        kind = "ApproxDP" if "delta" in given else catalogue.PROMISES[free]
-        family: Any = getattr(dprad, kind)
-        arguments = given
-    else:
-        family_ = catalogue.FAMILIES[release.mechanism]
-        free = family_.noise
-        given = {k: v for k, v in release.numbers.items() if k != free}
-        family, arguments = catalogue.parts(
-            release.mechanism, given, scenario.prior, threat, release.query
-        )
-        question["query"] = release.query
     try:
-        return calibrate(family, parameter=free, **arguments, **question), ""
+        return plan(release, scenario.prior, threat, scenario.accepted), ""
     except DpradError as error:
         return None, str(error)
+
+
+def plan(release: Release, prior: Prior, threat: Threat, max_risk: float) -> Calibration:
+    """The least noise of one release for an accepted risk."""
+    if release.parameter == "tv":
+        raise DpradError("noise for a total variation is not available: calibrate a mechanism.")
+    family, arguments = release.parts(prior, threat, without=release.parameter)
+    return calibrate(
+        family,
+        parameter=release.parameter,
+        max_risk=max_risk,
+        prior=prior,
+        threat=threat,
+        query=release.query,
+        **arguments,
+    )
 
 
 def _audits(scenario: Scenario) -> list[tuple[str, Audit]]:

@@ -45,12 +45,29 @@ class Release:
     numbers: Table
     query: Any
 
+    @property
+    def parameter(self) -> str:
+        """What says how much noise: epsilon, sigma, mu or tv."""
+        if self.mechanism is not None:
+            return catalogue.FAMILIES[self.mechanism].noise
+        return next(k for k in catalogue.PROMISES if k in self.numbers)
+
     def subject(self, prior: Prior, threat: Threat) -> Any:
         """What `assess` takes."""
         if self.mechanism is None:
             return catalogue.promise(self.numbers)
-        family, arguments = catalogue.parts(self.mechanism, self.numbers, prior, threat, self.query)
+        family, arguments = self.parts(prior, threat)
         return family(**arguments)
+
+    def parts(self, prior: Prior, threat: Threat, *, without: str = "") -> tuple[Any, Table]:
+        """The class and its arguments, all but one if `without` names it."""
+        numbers = {k: v for k, v in self.numbers.items() if k != without}
+        if self.mechanism is not None:
+            return catalogue.parts(self.mechanism, numbers, prior, threat, self.query)
+        import dprad
+
+        kind = "ApproxDP" if "delta" in numbers else catalogue.PROMISES[self.parameter]
+        return getattr(dprad, kind), numbers
 
 
 # -- what may stand where --------------------------------------------------------------------------

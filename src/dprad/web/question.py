@@ -14,10 +14,10 @@ from typing import Any
 
 from dprad import catalogue, explain
 from dprad.assessment import assess
-from dprad.calibration import calibrate
 from dprad.errors import DpradError
 from dprad.priors import Prior
 from dprad.results import Calibration, Risk
+from dprad.scenario.answers import plan
 from dprad.scenario.file import Release, Scenario
 from dprad.threats import Threat
 
@@ -123,19 +123,7 @@ class Question:
 
     def plan(self, max_risk: float) -> Calibration:
         """How much noise for an accepted risk."""
-        release = self.release
-        rest = {k: v for k, v in release.numbers.items() if k != self.parameter}
-        question: dict[str, Any] = {"max_risk": max_risk, "prior": self.prior}
-        question |= {"threat": self.threat, "parameter": self.parameter}
-        if release.mechanism is None:
-            import dprad
-
-            kind = "ApproxDP" if "delta" in rest else catalogue.PROMISES[self.parameter]
-            return calibrate(getattr(dprad, kind), **question, **rest)
-        family, arguments = catalogue.parts(
-            release.mechanism, rest, self.prior, self.threat, self.query
-        )
-        return calibrate(family, query=self.query, **question, **arguments)
+        return plan(self.release, self.prior, self.threat, max_risk)
 
     def line(self, values: list[float]) -> list[Risk]:
         """Risks at other values of the parameter."""
@@ -147,19 +135,10 @@ class Question:
         threat = [f"knows={self.knows!r}"]
         threat += [f"target={[self.target]!r}"] if self.target is not None else []
         threat += [f'loss="absolute", eta={self.eta:g}'] if self.eta > 0 else []
-        release = self.release
-        if release.mechanism is None:
-            numbers = dict(release.numbers)
-            kind = "ApproxDP" if "delta" in numbers else catalogue.PROMISES[self.parameter]
-            first = f"{numbers.pop(self.parameter)!r}"
-            rest = "".join(f", {k}={v!r}" for k, v in numbers.items())
-            subject = f"dprad.{kind}({first}{rest})"
-        else:
-            family, arguments = catalogue.parts(
-                release.mechanism, release.numbers, self.prior, self.threat, self.query
-            )
-            inside = ", ".join(f"{k}={v!r}" for k, v in arguments.items())
-            subject = f"mechanisms.{family.__name__}({inside})"
+        family, arguments = self.release.parts(self.prior, self.threat)
+        home = "dprad" if self.release.mechanism is None else "mechanisms"
+        inside = ", ".join(f"{k}={v!r}" for k, v in arguments.items())
+        subject = f"{home}.{family.__name__}({inside})"
         query = f", query={self.query!r}" if self.query is not None else ""
         return (
             "import dprad\nfrom dprad import mechanisms, patients, scenario\n\n"
@@ -240,10 +219,7 @@ def parameter_of(population: Population, mechanism: str) -> str:
     """What says how much noise."""
     kind, _, number = mechanism.partition(" ")
     if kind == RELEASE:
-        release = population.releases[int(number)]
-        mechanism = release.mechanism or PROMISE
-        if release.mechanism is None:
-            return next(k for k in catalogue.PROMISES if k in release.numbers)
+        return population.releases[int(number)].parameter
     known = catalogue.FAMILIES.get(mechanism)
     return "epsilon" if known is None else known.noise
 
