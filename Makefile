@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test browser check format lint docs bench soundness clean
+.PHONY: demo test browser check format lint docs bench soundness fuzz clean
 
 demo: $(VENV)/.demo  ## make the environment, install, answer "what does epsilon = 1 mean?", write a report
 	$(BIN)/dprad demo
@@ -39,6 +39,9 @@ bench: $(VENV)/.test  ## compare in one run and print ratios
 
 soundness: $(VENV)/.test  ## tens of thousands of random instances; takes a while
 	$(BIN)/python tests/soundness.py --out docs/soundness.md
+
+fuzz: $(VENV)/.test  ## scenario files, command lines, tables, state files, functions
+	$(BIN)/python tests/fuzzing.py --out docs/fuzzing.md
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

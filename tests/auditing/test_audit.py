@@ -513,3 +513,14 @@ def test_bad_input(arguments, words):
         warnings.simplefilter("ignore")
         with pytest.raises(DpradError, match=words):
             audit(**question)
+
+
+def test_lists_within_lists_are_outputs():
+    """Outputs of uneven lists have no shape of their own; found by fuzzing."""
+    found = audit(
+        lambda record, rng: [1, [int(rng.integers(2))]],
+        claim=ONE,
+        prior=Prior.uniform(2),
+        trials=300,
+    )
+    assert found.verdict == "consistent"

@@ -132,20 +132,25 @@ def sample(mechanism: Any, read: Any, labels: Any, rng: np.random.Generator, fir
 
 
 def _check(results: list[Any], labels: Any, first: int) -> None:
-    shape = np.shape(results[0]) if results else ()
+    shape = _shape(results[0]) if results else None
     for i, output in enumerate(results):
         problem = ""
         if output is None:
             problem = "None"
         elif isinstance(output, float | np.floating) and np.isnan(output):
             problem = "NaN"
-        elif not isinstance(output, str | list | tuple) and np.shape(output) != shape:
-            problem = f"an output of shape {np.shape(output)} after one of shape {shape}"
+        elif shape is not None and _shape(output) not in (None, shape):
+            problem = f"an output of shape {_shape(output)} after one of shape {shape}"
         if problem:
             raise DpradError(
                 f"run returned {problem} at call {first + i:,}, on the record "
                 f"{_plain(labels[i])!r}."
             )
+
+
+def _shape(output: Any) -> tuple[int, ...] | None:
+    """Of numbers and arrays; lists and words may have any."""
+    return np.shape(output) if isinstance(output, int | float | np.ndarray | np.generic) else None
 
 
 def _pack(results: list[Any]) -> Any:
