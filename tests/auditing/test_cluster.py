@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import threading
@@ -11,6 +12,7 @@ import joblib
 import pytest
 
 from dprad import Prior, PureDP, audit, mechanisms
+from dprad.cli import main
 
 distributed = pytest.importorskip("distributed")
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -66,3 +68,18 @@ def test_a_killed_worker_costs_its_chunk_and_nothing_else(cluster):
 def _workers(cluster):
     found = cluster.run(os.getpid)
     return [{"pid": pid} for pid in found.values()]
+
+
+def test_the_command_line(cluster, capsys):
+    question = ["audit", "dprad.examples:coin", "--claim", "1", "--neighbours", "replace-one"]
+    question += ["--records", "0,1", "--trials", "3000", "--json"]
+    found = []
+    for more in ([], ["--cluster", cluster.scheduler.address]):
+        with pytest.raises(SystemExit) as stop:
+            main([*question, *more])
+        assert stop.value.code == 1
+        found.append(json.loads(capsys.readouterr().out) | {"seconds": 0})
+    assert found[0] == found[1]
+    with pytest.raises(SystemExit) as stop:
+        main([*question, "--cluster", "nonsense://x"])
+    assert stop.value.code == 2 and "no Dask scheduler answers" in capsys.readouterr().err

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 from cyclopts import Group, Parameter
@@ -34,6 +36,7 @@ def audit(
     max_seconds: Annotated[float | None, Parameter(group=_RUNS)] = None,
     vectorised: Annotated[bool, Parameter(group=_RUNS, negative=())] = False,
     workers: Annotated[int, Parameter(group=_RUNS)] = 1,
+    cluster: Annotated[str | None, Parameter(group=_RUNS)] = None,
     state: Annotated[str | None, Parameter(group=_RUNS)] = None,
     seed: Annotated[int, Parameter(group=_RUNS)] = 0,
     json: Annotated[bool, Parameter(group=OUTPUT, negative=())] = False,
@@ -75,6 +78,8 @@ def audit(
         The function takes many records at once.
     workers
         Processes; they do not change the result.
+    cluster
+        A Dask cluster to run on, as tcp://host:8786. It does not change the result either.
     state
         A file that keeps what was counted; a killed audit goes on from there.
     seed
@@ -101,8 +106,7 @@ def audit(
     named = None
     if model is not None:
         named = options.mechanism(model, {"--epsilon": claim}, prior, threat)
-    result = dprad.audit(
-        run,
+    question: dict[str, Any] = dict(  # noqa: C408
         claim=promise,
         prior=prior,
         threat=threat,
@@ -112,15 +116,36 @@ def audit(
         sequential=sequential,
         max_seconds=max_seconds,
         vectorised=vectorised,
-        workers=workers,
         state=state,
         rng=seed,
     )
+    if cluster is None:
+        result = dprad.audit(run, workers=workers, **question)
+    else:
+        with on_cluster(cluster) as many:
+            result = dprad.audit(run, workers=max(2, many), **question)
     if json:
         show_json(result.to_dict())
     else:
         show(str(result))
     return int(result.verdict == "violated")
+
+
+@contextmanager
+def on_cluster(address: str) -> Iterator[int]:
+    """Within, joblib runs on the Dask cluster at this address; gives the number of its workers."""
+    try:
+        import distributed
+        from joblib import parallel_config
+    except ImportError:
+        raise DpradError("a cluster needs Dask: pip install 'dprad[cluster]'.") from None
+    connect: Any = distributed.Client
+    try:
+        client = connect(address, timeout=10)
+    except (OSError, ValueError) as error:
+        raise DpradError(f"no Dask scheduler answers at {address!r} ({error}).") from None
+    with client, parallel_config(backend="dask"):
+        yield len(client.scheduler_info(n_workers=-1)["workers"])
 
 
 def _value(text: str) -> Any:
