@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Annotated, Any
 
 from cyclopts import Group, Parameter
@@ -106,24 +106,23 @@ def audit(
     named = None
     if model is not None:
         named = options.mechanism(model, {"--epsilon": claim}, prior, threat)
-    question: dict[str, Any] = dict(  # noqa: C408
-        claim=promise,
-        prior=prior,
-        threat=threat,
-        model=named,
-        trials=trials,
-        confidence=confidence,
-        sequential=sequential,
-        max_seconds=max_seconds,
-        vectorised=vectorised,
-        state=state,
-        rng=seed,
-    )
-    if cluster is None:
-        result = dprad.audit(run, workers=workers, **question)
-    else:
-        with on_cluster(cluster) as many:
-            result = dprad.audit(run, workers=max(2, many), **question)
+    where = nullcontext(workers) if cluster is None else on_cluster(cluster)
+    with where as many:
+        result = dprad.audit(
+            run,
+            claim=promise,
+            prior=prior,
+            threat=threat,
+            model=named,
+            trials=trials,
+            confidence=confidence,
+            sequential=sequential,
+            max_seconds=max_seconds,
+            vectorised=vectorised,
+            workers=many,
+            state=state,
+            rng=seed,
+        )
     if json:
         show_json(result.to_dict())
     else:
@@ -133,7 +132,7 @@ def audit(
 
 @contextmanager
 def on_cluster(address: str) -> Iterator[int]:
-    """Within, joblib runs on the Dask cluster at this address; gives the number of its workers."""
+    """Within, joblib runs on the Dask cluster at this address; gives how many at once."""
     try:
         import distributed
         from joblib import parallel_config
@@ -145,7 +144,7 @@ def on_cluster(address: str) -> Iterator[int]:
     except (OSError, ValueError) as error:
         raise DpradError(f"no Dask scheduler answers at {address!r} ({error}).") from None
     with client, parallel_config(backend="dask"):
-        yield len(client.scheduler_info(n_workers=-1)["workers"])
+        yield max(2, len(client.scheduler_info(n_workers=-1)["workers"]))
 
 
 def _value(text: str) -> Any:
