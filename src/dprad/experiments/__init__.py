@@ -83,15 +83,15 @@ def cells(options: Options, grid: list[Row], work: Callable[[Row, int], list[Row
     file = None if options.out is None else options.out / f"{options.name}.cells.jsonl"
     if file is not None:
         lines = file.read_text().splitlines() if file.exists() else []
-        if not lines or lines[0] != about:
-            lines = []
-            file.write_text(about + "\n")
-        for line in lines[1:]:
+        whole = [about]
+        for line in lines[1:] if lines[:1] == [about] else []:
             try:
                 key, rows = json.loads(line)
             except ValueError:
                 continue  # cut off by a kill
             done[key] = rows
+            whole.append(line)
+        file.write_text("\n".join(whole) + "\n")
     found: list[Row] = []
     for i, cell in enumerate(grid):
         key = json.dumps(cell, sort_keys=True)
