@@ -19,6 +19,8 @@ from dprad.arrays import FloatArray
 from dprad.errors import DpradError, number, one_of, whole
 from dprad.privacy_loss import MAX_LOSS, PrivacyLoss
 
+# A difference of floats may leave [0, 1] by this.
+ROUNDING = 1e-12
 REPLACE_ONE, ADD_REMOVE = "replace-one", "add-remove"
 _NEIGHBOURS = (
     "Say neighbours='replace-one' if the promise compares data sets in which one person's record "
@@ -356,14 +358,14 @@ class Profile(Guarantee):
         except (TypeError, ValueError, ArithmeticError) as error:
             raise DpradError(f"function must return a number, but: {error}.") from None
         value = value.reshape(epsilon.shape)
-        bad = ~((value >= 0) & (value <= 1))
+        bad = ~((value >= -ROUNDING) & (value <= 1 + ROUNDING))
         if np.any(bad):
             where = float(np.ravel(epsilon)[np.ravel(bad)][0])
             raise DpradError(
                 f"function must return a delta between 0 and 1, but returned "
                 f"{float(np.ravel(value)[np.ravel(bad)][0])!r} at epsilon = {where:g}."
             )
-        return value
+        return np.asarray(np.clip(value, 0.0, 1.0))
 
     def _delta(self, epsilon: FloatArray) -> FloatArray:
         return np.asarray(np.minimum(self._read(epsilon), self.loss.delta(epsilon)))
