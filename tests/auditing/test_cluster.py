@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 
+import dask
 import joblib
 import pytest
 
@@ -27,6 +28,7 @@ def cluster():
         distributed.Client(made) as client,
     ):
         yield client
+    dask.config.set(scheduler=None)  # a client that is gone leaves its name behind
 
 
 def slow(record, rng):
