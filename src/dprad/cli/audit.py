@@ -138,6 +138,8 @@ def on_cluster(address: str) -> Iterator[int]:
         from joblib import parallel_config
     except ImportError:
         raise DpradError("a cluster needs Dask: pip install 'dprad[cluster]'.") from None
+    if not address.startswith(("tcp://", "tls://", "ws://", "wss://")):
+        raise DpradError(f"--cluster must be an address as tcp://host:8786, but is {address!r}.")
     connect: Any = distributed.Client
     try:
         client = connect(address, timeout=10)
