@@ -24,7 +24,7 @@ def cluster():
         distributed.LocalCluster(
             n_workers=3, threads_per_worker=1, processes=True, dashboard_address=None
         ) as made,
-        distributed.Client(made) as client,
+        distributed.Client(made, set_as_default=False) as client,
     ):
         yield client
 
@@ -46,7 +46,7 @@ def same(one, two):
 def test_a_cluster_gives_the_same(cluster):
     grr = mechanisms.GRR(epsilon=1.0, size=2)
     alone = audit(grr, trials=20_000, **QUESTION)
-    with joblib.parallel_config(backend="dask"):
+    with joblib.parallel_config(backend="dask", client=cluster):
         same(alone, audit(grr, trials=20_000, workers=3, **QUESTION))
         early = audit(slow, trials=3000, sequential=True, workers=3, model=grr, **QUESTION)
     same(early, audit(slow, trials=3000, sequential=True, model=grr, **QUESTION))
@@ -58,7 +58,7 @@ def test_a_killed_worker_costs_its_chunk_and_nothing_else(cluster):
     victims = [w["pid"] for w in _workers(cluster)]
     timer = threading.Timer(0.5, lambda: os.kill(victims[0], signal.SIGKILL))
     timer.start()
-    with joblib.parallel_config(backend="dask"):
+    with joblib.parallel_config(backend="dask", client=cluster):
         together = audit(slow, trials=12_000, model=model, workers=3, **QUESTION)
     timer.join()
     same(alone, together)

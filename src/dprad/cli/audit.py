@@ -142,10 +142,10 @@ def on_cluster(address: str) -> Iterator[int]:
         raise DpradError(f"--cluster must be an address as tcp://host:8786, but is {address!r}.")
     connect: Any = distributed.Client
     try:
-        client = connect(address, timeout=10)
+        client = connect(address, timeout=10, set_as_default=False)
     except (OSError, ValueError) as error:
         raise DpradError(f"no Dask scheduler answers at {address!r} ({error}).") from None
-    with client, parallel_config(backend="dask"):
+    with client, parallel_config(backend="dask", client=client):
         yield max(2, len(client.scheduler_info(n_workers=-1)["workers"]))
 
 
