@@ -105,9 +105,9 @@ def run(options: Options) -> Made:
             f"{verdict(checks)} (Where one does not, the printed digit is a rounding slip of the "
             f"reference.) At {max(draws)} draws the mean of nested Monte Carlo is within "
             f"{off:.3f} of the "
-            f"exact value; its guaranteed error there is {min(wide):.2f} to {max(wide):.2f}, "
-            f"mostly more than "
-            "the number itself.",
+            "exact value. What its error bound guarantees, cut off at 1, reaches "
+            f"{min(wide):.2f} to {max(wide):.2f} above the estimate: mostly more than the number "
+            "itself.",
             "Differs from the paper: its Beta plots are off by up to 0.016, since forked "
             "workers shared "
             "their random numbers; and its text says scale 2/epsilon where its code has 1/epsilon.",
