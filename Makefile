@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test browser check format lint docs bench soundness fuzz clean
+.PHONY: demo test browser check format lint docs bench soundness fuzz mutation clean
 
 demo: $(VENV)/.demo  ## make the environment, install, answer "what does epsilon = 1 mean?", write a report
 	$(BIN)/dprad demo
@@ -38,10 +38,13 @@ bench: $(VENV)/.test  ## compare in one run and print ratios
 	for file in benchmarks/bench_*.py; do $(BIN)/python $$file || exit 1; done
 
 soundness: $(VENV)/.test  ## tens of thousands of random instances; takes a while
-	$(BIN)/python tests/soundness.py --out docs/soundness.md
+	$(BIN)/python campaigns/soundness.py --out docs/soundness.md
 
 fuzz: $(VENV)/.test  ## scenario files, command lines, tables, state files, functions
-	$(BIN)/python tests/fuzzing.py --out docs/fuzzing.md
+	$(BIN)/python campaigns/fuzzing.py --out docs/fuzzing.md
+
+mutation: $(VENV)/.test  ## change the code and see whether the tests notice; takes an hour or two
+	$(BIN)/python campaigns/mutation.py --out docs/mutation.md
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -32,6 +32,7 @@ def assess(
     trials: int = 20_000,
     confidence: float = 0.95,
     rng: int = 0,
+    workers: int = 1,
 ) -> Risk:
     """The extra risk of taking part in a release.
 
@@ -47,10 +48,10 @@ def assess(
     query
         What the mechanism reads of a record: a column, several, or a callable on the support.
         Default: the only column, or the target if that is one column, or the whole record.
-    trials, confidence, rng
-        Draws, confidence of the interval and seed, where the risk can only be estimated
+    trials, confidence, rng, workers
+        Draws, confidence of the interval, seed and threads, where the risk can only be estimated
         (compositions, and tolerances with large unary encodings). The same seed gives the same
-        result.
+        result, for any number of workers.
 
     Returns
     -------
@@ -88,6 +89,7 @@ def assess(
         trials=whole(trials, "trials", low=2),
         confidence=number(confidence, "confidence", low=0, high=1),
         seed=whole(rng, "rng", low=0, hint="It is a seed."),
+        workers=whole(workers, "workers", low=1),
     )
     return _run(subject, prior, threat, game, query, sampling)
 

@@ -22,13 +22,15 @@ from dprad.clock import tell
 from dprad.confidence import betting, clopper_pearson
 from dprad.errors import DpradError, number, whole
 from dprad.games import Game, play
+from dprad.mechanisms.black_box import own_randomness
 from dprad.priors import Prior
 from dprad.reading import Query, reads
 from dprad.results import Risk
 from dprad.threats import Threat
+from dprad.workers import stream
 
 # Runs that are held at once, and the numbers they may take.
-BLOCK_RUNS = 2**14
+BLOCK_RUNS = 2**13
 BLOCK_ENTRIES = 2**22
 
 Attack = Callable[..., Any]
@@ -44,6 +46,7 @@ def simulate(
     trials: int = 10_000,
     confidence: float = 0.95,
     rng: int = 0,
+    workers: int = 1,
 ) -> Risk:
     """The extra risk that *this* attack makes, estimated from runs.
 
@@ -57,8 +60,8 @@ def simulate(
         nothing, else an array with one entry an output. Or what `optimal_attack` made.
     prior, threat, query
         As for `assess`.
-    trials, confidence, rng
-        Runs, confidence of the interval, seed.
+    trials, confidence, rng, workers
+        Runs, confidence of the interval, seed, processes (they do not change the result).
 
     Returns
     -------
@@ -90,25 +93,32 @@ def simulate(
         raise DpradError(f"attack must be a function, but is a {type(attack).__name__}.")
     n = whole(trials, "trials", low=2)
     level = number(confidence, "confidence", low=0, high=1)
-    random = np.random.default_rng(whole(rng, "rng", low=0, hint="It is a seed."))
+    seed = whole(rng, "rng", low=0, hint="It is a seed.")
+    own_randomness(mechanism, whole(workers, "workers", low=1))
     assert prior.probabilities is not None and game.guesses is not None
     read = reads(mechanism, prior, threat, query)
     play_attack = player(attack, game, prior, threat)
     step = max(16, min(BLOCK_RUNS, BLOCK_ENTRIES // len(read)))
-    right, luck = np.zeros(n, dtype=bool), np.zeros(n)
-    for a in range(0, n, step):
-        count = min(step, n - a)
-        tell("runs", a, n)
+
+    def runs(index: int, count: int) -> tuple[BoolArray, FloatArray]:
+        random = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(index,)))
         z = random.choice(len(read), size=count, p=prior.probabilities)
         outputs = mechanism.sample(read[z], random)
         guess = play_attack(outputs, z, random)
-        right[a : a + count] = hits(game, z, guess)
+        right = hits(game, z, guess)
         if game.nothing_known:
             assert game.luck is not None
-            luck[a : a + count] = np.where(guess >= 0, game.luck[guess], 0.0)
-        else:
-            other = random.choice(len(read), size=count, p=prior.probabilities)
-            luck[a : a + count] = hits(game, other, play_attack(outputs, other, random))
+            return right, np.where(guess >= 0, game.luck[guess], 0.0)
+        other = random.choice(len(read), size=count, p=prior.probabilities)
+        return right, hits(game, other, play_attack(outputs, other, random)).astype(float)
+
+    plan = [min(step, n - a) for a in range(0, n, step)]
+    found, done = [], 0
+    for block in stream(runs, list(enumerate(plan)), workers, threads=False):
+        found.append(block)
+        done += len(block[0])
+        tell("runs", done, n)
+    right, luck = (np.concatenate(part) for part in zip(*found, strict=True))
     terms = right - luck
     rad = float(terms.mean())
     return Risk(

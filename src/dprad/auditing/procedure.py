@@ -34,7 +34,7 @@ from dprad.exact import Sampling, solve
 from dprad.games import Game, play
 from dprad.guarantees import Guarantee, PureDP
 from dprad.mechanisms.base import Mechanism
-from dprad.mechanisms.black_box import BlackBox
+from dprad.mechanisms.black_box import BlackBox, own_randomness
 from dprad.mechanisms.bounded import Hybrid
 from dprad.mechanisms.hadamard import HadamardResponse
 from dprad.mechanisms.hashing import OLH
@@ -152,7 +152,7 @@ def audit(
         precision = number(precision, "precision", low=0)
     read = reads(subject, prior, threat, query)
     assert prior.probabilities is not None and prior.support is not None
-    _own_randomness(subject, count)
+    own_randomness(subject, count)
     # looking at a clock, or at a half-finished audit, is looking at the runs
     sequential_test = sequential or state is not None or max_seconds is not None
     told = {"attack": attack, "model": model, "query": query, "vectorised": vectorised}
@@ -475,13 +475,3 @@ def _family(model_at: Any) -> Callable[[float], Any] | None:
     if callable(model_at) and not hasattr(model_at, "sample"):
         return lambda at: model_at(at)
     return None
-
-
-def _own_randomness(subject: Any, workers: int) -> None:
-    """Processes would repeat the random numbers of a function that brings its own."""
-    if workers > 1 and isinstance(subject, BlackBox) and not subject.takes_rng:
-        raise DpradError(
-            "workers must be 1 for a function that has its own random numbers: other processes "
-            "might repeat them, and runs would not be independent. Let it take rng: "
-            "run(record, rng)."
-        )

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import json
 import os
-import warnings
 from collections.abc import Callable, Generator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,11 +24,10 @@ from dprad.errors import DpradError
 from dprad.games import Game
 from dprad.mechanisms.black_box import BlackBox
 from dprad.simulation import hits
+from dprad.workers import stream
 
 # Sizes of chunks: they double every so many, from the first to the largest.
 FIRST, LARGEST, DOUBLE = 64, 16_384, 8
-# Chunks that are handed to every worker ahead of what has been counted.
-AHEAD = 4
 
 Play = Callable[[Any, IntArray, np.random.Generator], IntArray]
 
@@ -178,54 +177,12 @@ def run_all(
     workers: int,
     threads: bool,
 ) -> Generator[tuple[int, Any], None, None]:
-    """Results of all chunks in order; those in `done` are not run again.
-
-    Threads do for what spends its time in numpy; anything else gets processes, spawned.
-    """
+    """Results of all chunks in order; those in `done` are not run again."""
     starts = np.cumsum([0, *plan]).tolist()
-    todo = [i for i in range(len(plan)) if i not in done]
-    if workers == 1:
-        for i in range(len(plan)):
-            yield i, (done[i] if i in done else work(i, plan[i], starts[i] + 1))
-        return
-    tasks = [(k, plan[k], starts[k] + 1) for k in todo]
-    fresh = _stream(work, tasks, workers, threads)
-    try:
+    tasks = [(k, plan[k], starts[k] + 1) for k in range(len(plan)) if k not in done]
+    with closing(stream(work, tasks, workers, threads=threads)) as fresh:
         for i in range(len(plan)):
             yield i, (done[i] if i in done else next(fresh))
-    finally:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that chunks are dropped: an audit may stop early
-            fresh.close()
-
-
-def _stream(
-    work: Callable[[int, int, int], Any],
-    tasks: list[tuple[int, int, int]],
-    workers: int,
-    threads: bool,
-) -> Generator[Any, None, None]:
-    """Results in order, a few ahead of what was taken.
-
-    Through joblib, so that `joblib.parallel_config(backend="dask")` runs them on a cluster; what
-    cannot hand over results one by one gets a few tasks at a time.
-    """
-    from joblib import Parallel, delayed
-
-    ahead = AHEAD * workers  # so that little is left running when an audit stops
-    about: dict[str, Any] = {"n_jobs": workers, "prefer": "threads" if threads else None}
-    try:
-        pool = Parallel(**about, return_as="generator", pre_dispatch=ahead)
-    except ValueError:
-        with Parallel(**about) as several:
-            for a in range(0, len(tasks), ahead):
-                yield from several(delayed(work)(*task) for task in tasks[a : a + ahead])
-        return
-    found = pool(delayed(work)(*task) for task in tasks)
-    try:
-        yield from found
-    finally:
-        found.close()
 
 
 @dataclass(slots=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
 from typing import Annotated, Any
 
 from cyclopts import Group, Parameter
@@ -106,8 +104,7 @@ def audit(
     named = None
     if model is not None:
         named = options.mechanism(model, {"--epsilon": claim}, prior, threat)
-    where = nullcontext(workers) if cluster is None else on_cluster(cluster)
-    with where as many:
+    with options.hands(workers, cluster) as many:
         result = dprad.audit(
             run,
             claim=promise,
@@ -128,25 +125,6 @@ def audit(
     else:
         show(str(result))
     return int(result.verdict == "violated")
-
-
-@contextmanager
-def on_cluster(address: str) -> Iterator[int]:
-    """Within, joblib runs on the Dask cluster at this address; gives how many at once."""
-    try:
-        import distributed
-        from joblib import parallel_config
-    except ImportError:
-        raise DpradError("a cluster needs Dask: pip install 'dprad[cluster]'.") from None
-    if not address.startswith(("tcp://", "tls://", "ws://", "wss://")):
-        raise DpradError(f"--cluster must be an address as tcp://host:8786, but is {address!r}.")
-    connect: Any = distributed.Client
-    try:
-        client = connect(address, timeout=10, set_as_default=False)
-    except (OSError, ValueError) as error:
-        raise DpradError(f"no Dask scheduler answers at {address!r} ({error}).") from None
-    with client, parallel_config(backend="dask", client=client):
-        yield max(2, len(client.scheduler_info(n_workers=-1)["workers"]))
 
 
 def _value(text: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,6 +20,13 @@ SUBJECT = Group("What is promised or run", sort_key=1)
 PRIOR = Group("What is known of the population (default: nothing)", sort_key=2)
 THREAT = Group("What is feared", sort_key=3)
 OUTPUT = Group("Output", sort_key=4)
+
+
+def hands(workers: int, address: str | None) -> AbstractContextManager[int]:
+    """How many workers there are: on the cluster at this address, or here."""
+    from dprad.workers import cluster
+
+    return nullcontext(workers) if address is None else cluster(address)
 
 
 def mechanism(name: str, given: dict[str, Any], prior: Prior, threat: Threat) -> Any:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
+from dprad.cli.options import hands
 from dprad.cli.output import show
 from dprad.errors import DpradError, whole
 
@@ -20,6 +22,8 @@ def reproduce(
     out: str = "reproduction",
     quick: Annotated[bool, Parameter(negative=())] = False,
     rng: int = 0,
+    workers: int = 1,
+    cluster: str | None = None,
 ) -> int:
     """Remake an experiment of the paper: table, figure, parameters, and how it agrees.
 
@@ -41,6 +45,10 @@ def reproduce(
         Small and fast, on built-in data.
     rng
         Seed.
+    workers
+        Processes; they do not change the numbers.
+    cluster
+        A Dask cluster to run on, as tcp://host:8786.
 
     """
     from dprad import experiments
@@ -67,7 +75,8 @@ def reproduce(
         told = [f"dprad reproduce {each}", *(["--data DIR"] if data else [])]
         told += ["--quick"] if quick else []
         told += [f"--runs {runs}"] if runs is not None else []
-        made = experiments.run(options)
+        with hands(whole(workers, "--workers", low=1), cluster) as many:
+            made = experiments.run(replace(options, workers=many))
         files = experiments.write(made, folder, " ".join(told))
         show(f"{each}: {made.sentences[0]}")
         show(f"  {folder}: {', '.join(f.name for f in files)}")

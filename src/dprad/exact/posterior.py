@@ -6,7 +6,8 @@ Draw a record from the prior and an output of the mechanism, and average the bra
 [0, 1]: an unbiased estimate with a valid confidence interval, and far less scatter than counted
 successes. (The paper's table says that Theorem 2 does not compose; in this form it does.)
 
-O(n (m + members of the success relation)) for n draws; memory a few blocks.
+O(n (m + members of the success relation)) for n draws; memory a few blocks a worker. Every block has
+random numbers of its own, so workers do not change the result.
 """
 
 from __future__ import annotations
@@ -21,9 +22,11 @@ from dprad.confidence import betting
 from dprad.exact.solution import Sampling, Solution
 from dprad.games import Game
 from dprad.success import starts
+from dprad.workers import stream
 
-# Likelihoods that are held at once.
+# Likelihoods that a worker holds at once, and the draws of a task.
 BLOCK_ENTRIES = 2**20
+BLOCK_DRAWS = 2**13
 
 
 def estimate(mechanism: Any, game: Game, read: Any, pi: FloatArray, sampling: Sampling) -> Solution:
@@ -35,15 +38,22 @@ def estimate(mechanism: Any, game: Game, read: Any, pi: FloatArray, sampling: Sa
         return Solution(rad=0.0, success_out=0.0, rero=0.0, method=method)
     weight, points = game.at_values(read, pi)
     value_mass = np.asarray(weight.sum(axis=0)).reshape(-1)
-    rng = np.random.default_rng(sampling.seed)
-    found = []
-    step = max(1, BLOCK_ENTRIES // max(len(points), len(sets.mass), len(game.probabilities)))
-    for a in range(0, sampling.trials, step):
-        n = min(step, sampling.trials - a)
-        drawn = rng.choice(len(points), size=n, p=value_mass / value_mass.sum())
+    value_mass /= value_mass.sum()
+
+    def draw(index: int, n: int) -> FloatArray:
+        rng = np.random.default_rng(np.random.SeedSequence(sampling.seed, spawn_key=(index,)))
+        drawn = rng.choice(len(points), size=n, p=value_mass)
         outputs = mechanism.sample(points[drawn], rng)
-        found.append(brackets(game, weight, mechanism.log_likelihood(expanded(outputs), points)))
-        tell("draws", a + n, sampling.trials)
+        return brackets(game, weight, mechanism.log_likelihood(expanded(outputs), points))
+
+    width = max(len(points), len(sets.mass), len(game.probabilities))
+    step = max(1, min(BLOCK_DRAWS, BLOCK_ENTRIES // width))
+    plan = [min(step, sampling.trials - a) for a in range(0, sampling.trials, step)]
+    found, done = [], 0
+    for block in stream(draw, list(enumerate(plan)), sampling.workers, threads=True):
+        found.append(block)
+        done += block.shape[1]
+        tell("draws", done, sampling.trials)
     gain, luck, hits = np.concatenate(found, axis=1)
     return Solution(
         rad=float(gain.mean()),

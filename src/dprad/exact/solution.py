@@ -28,3 +28,4 @@ class Sampling:
     trials: int = 20_000
     confidence: float = 0.95
     seed: int = 0
+    workers: int = 1

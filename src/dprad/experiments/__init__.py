@@ -12,6 +12,7 @@ import importlib
 import json
 import platform
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import Any
 
 from dprad.clock import tell
 from dprad.errors import DpradError, one_of
+from dprad.workers import stream
 
 Row = dict[str, Any]
 # Name: the module, the figure or table of the paper, what it shows.
@@ -39,7 +41,7 @@ EXPERIMENTS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How to run: where data is, how many runs (None: as many as the paper), seed, where to put."""
+    """How to run: data, runs (None: as many as the paper), seed, where to put it, processes."""
 
     name: str
     data: str | None = None
@@ -47,6 +49,7 @@ class Options:
     quick: bool = False
     rng: int = 0
     out: Path | None = None
+    workers: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +81,8 @@ def cells(options: Options, grid: list[Row], work: Callable[[Row, int], list[Row
 
     `work(cell, seed)` gives a cell's rows; the seed depends on the cell's place and nothing else.
     """
-    about = json.dumps(asdict(options) | {"out": None, "data": bool(options.data)}, sort_keys=True)
+    plain = {"out": None, "workers": None, "data": bool(options.data)}  # no number depends on them
+    about = json.dumps(asdict(options) | plain, sort_keys=True)
     done: dict[str, list[Row]] = {}
     file = None if options.out is None else options.out / f"{options.name}.cells.jsonl"
     if file is not None:
@@ -92,17 +96,17 @@ def cells(options: Options, grid: list[Row], work: Callable[[Row, int], list[Row
             done[key] = rows
             whole.append(line)
         file.write_text("\n".join(whole) + "\n")
-    found: list[Row] = []
-    for i, cell in enumerate(grid):
-        key = json.dumps(cell, sort_keys=True)
-        if key not in done:
-            done[key] = work(cell, 1000 * options.rng + i)
-            if file is not None:
-                with file.open("a") as out:
-                    out.write(json.dumps([key, done[key]], default=float) + "\n")
-        found += done[key]
-        tell(f"{options.name}, cells", i + 1, len(grid))
-    return found
+    keys = [json.dumps(cell, sort_keys=True) for cell in grid]
+    tasks = [(grid[i], 1000 * options.rng + i) for i, key in enumerate(keys) if key not in done]
+    with closing(stream(work, tasks, options.workers, threads=False)) as fresh:
+        for i, key in enumerate(keys):
+            if key not in done:
+                done[key] = next(fresh)
+                if file is not None:
+                    with file.open("a") as out:
+                        out.write(json.dumps([key, done[key]], default=float) + "\n")
+            tell(f"{options.name}, cells", i + 1, len(grid))
+    return [row for key in keys for row in done[key]]
 
 
 # -- what is written -------------------------------------------------------------------------------

@@ -46,7 +46,7 @@ def run(options: Options) -> Made:
             # that few runs cannot refute a large claim is known
             warnings.simplefilter("ignore")
             found = [
-                audit(mechanism, claim=claim, prior=prior, trials=n, rng=100 * seed + k, workers=2)
+                audit(mechanism, claim=claim, prior=prior, trials=n, rng=100 * seed + k)
                 for k in range(repeats)
             ]
         guesses = [f.epsilon_estimate for f in found if f.epsilon_estimate is not None]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 
 from dprad.assessment import assess
 from dprad.exact.nested import nested_monte_carlo
@@ -61,12 +60,10 @@ def run(options: Options) -> Made:
         many = repeats if cell["prior"] == "uniform" else -(-repeats // DEAR)
         times = min(many, max(FEWEST, round(many * (1000 / cell["draws"]) ** 2)))
         seeds = np.random.SeedSequence(seed).generate_state(times)
-        found = pool(
-            delayed(nested_monte_carlo)(
-                noise, population, eta=cell["eta"], draws=cell["draws"], rng=int(s)
-            )
+        found = [
+            nested_monte_carlo(noise, population, eta=cell["eta"], draws=cell["draws"], rng=int(s))
             for s in seeds
-        )
+        ]
         values = np.array([f.rad for f in found])
         ends = found[0].interval or (0.0, 1.0)
         low, high = np.quantile(values, [0.025, 0.975])
@@ -82,8 +79,7 @@ def run(options: Options) -> Made:
             }
         ]
 
-    with Parallel(n_jobs=1 if options.quick else -1) as pool:
-        rows = cells(options, grid, work)
+    rows = cells(options, grid, work)
     checks = []
     for (name, eta), values in EXACT.items():
         for e, value in zip(EPSILONS, values, strict=True):

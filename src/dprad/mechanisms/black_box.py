@@ -92,3 +92,13 @@ class BlackBox:
 def _plain(records: Any) -> Any:
     """Records as Python values, so that a function sees what a user would pass."""
     return records.tolist() if isinstance(records, np.ndarray) else records
+
+
+def own_randomness(subject: Any, workers: int) -> None:
+    """Refuse several processes for a function that brings its random numbers: they might repeat."""
+    if workers > 1 and isinstance(subject, BlackBox) and not subject.takes_rng:
+        raise DpradError(
+            "workers must be 1 for a function that has its own random numbers: other processes "
+            "might repeat them, and runs would not be independent. Let it take rng: "
+            "run(record, rng)."
+        )

@@ -1,21 +1,17 @@
 """Fuzzers: never a traceback, never a wrong answer, never a lost count. `make fuzz`.
 
-python tests/fuzzing.py [--scale 1.0] [--seed 0] [--out docs/fuzzing.md]
+python campaigns/fuzzing.py [--scale 1.0] [--seed 0] [--out docs/fuzzing.md]
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import io
 import random
-import sys
 import tempfile
-import time
-import warnings
-from collections import Counter
-from datetime import UTC, datetime
 from pathlib import Path
+
+import frame
 
 from dprad import DpradError, Prior, PureDP, audit, mechanisms
 from dprad.cli import main as command
@@ -283,40 +279,15 @@ FUZZERS = {
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--scale", type=float, default=1.0)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, default=None)
-    given = parser.parse_args()
-    warnings.simplefilter("ignore")
-    when = datetime.now(UTC).date().isoformat()
-    lines = ["# Fuzzing", "", f"`make fuzz`, scale {given.scale:g}, seed {given.seed}, {when}.", ""]
-    lines += ["| what | inputs | failures | what was seen |", "|---|---|---|---|"]
-    failures = []
-    for title, (fuzz, count) in FUZZERS.items():
-        seen, bad, begin = Counter(), [], time.monotonic()
-        n = max(1, round(count * given.scale))
-        with tempfile.TemporaryDirectory() as place:
-            from dprad import patients
+    from dprad import patients
 
-            patients.save(Path(place) / "patients.csv")
-            for i in range(n):
-                rng = random.Random(f"{given.seed} {title} {i}")
-                try:
-                    fuzz(rng, seen, Path(place))
-                except BaseException as error:
-                    if isinstance(error, KeyboardInterrupt):
-                        raise
-                    bad.append(f"{title}, input {i}: {type(error).__name__}: {str(error)[:600]}")
-        told = ", ".join(f"{k} {v:,}" for k, v in seen.most_common())
-        lines.append(f"| {title} | {n:,} | {len(bad)} | {told} |")
-        print(lines[-1], f"({time.monotonic() - begin:.0f} s)", flush=True)
-        failures += bad
-    if given.out is not None:
-        given.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    for failure in failures[:12]:
-        print(failure)
-    sys.exit(bool(failures))
+    with tempfile.TemporaryDirectory() as place:
+        patients.save(Path(place) / "patients.csv")
+
+        def try_one(fuzz, title, seed, i, seen):
+            fuzz(random.Random(f"{seed} {title} {i}"), seen, Path(place))
+
+        frame.run(("Fuzzing", "make fuzz"), FUZZERS, try_one)
 
 
 if __name__ == "__main__":
