@@ -20,6 +20,7 @@ import functools
 import gc
 import json
 import os
+import random
 import resource
 import signal
 import sys
@@ -167,8 +168,8 @@ def _changes(node: Any) -> Iterator[tuple[str, Any]]:
 class Runner:
     """A plugin of pytest: its loop over tests times them once, then runs them on every mutant."""
 
-    def __init__(self, files: list[Path], jobs: int, budget: float) -> None:
-        self.files, self.jobs, self.budget = files, jobs, budget
+    def __init__(self, files: list[Path], jobs: int, budget: float, file: Path | None) -> None:
+        self.files, self.jobs, self.budget, self.file = files, jobs, budget, file
         self.results: list[tuple[Mutant, str]] = []
 
     @pytest.hookimpl(tryfirst=True)
@@ -197,6 +198,7 @@ class Runner:
     def _mutate(self, items: list[Any], took: list[float], tests: Any) -> None:
         functions = _functions({str(f) for f in self.files})
         todo = [m for file in self.files for m in mutants(file)]
+        random.Random(0).shuffle(todo)  # so that the score is right from the beginning
         print(f"{len(todo):,} mutants", flush=True)
         kills: dict[Path, Counter[int]] = defaultdict(Counter)
         running: dict[int, tuple[Mutant, int]] = {}
@@ -220,8 +222,18 @@ class Runner:
             if done and done % 100 == 0:
                 alive = sum(r != "killed" for _, r in self.results)
                 print(f"{done:,} ({alive} alive, {time.monotonic() - begin:.0f} s)", flush=True)
+                self.save()
         while running:
             self._reap(running, kills)
+
+        self.results.sort(key=lambda r: (r[0].path, r[0].lines.start, r[0].change))
+        self.save()
+
+    def save(self) -> None:
+        """Every mutant and what became of it, for looking at."""
+        if self.file is not None:
+            rows = [(m.name, found) for m, found in self.results]
+            self.file.write_text(json.dumps(rows, indent=0), encoding="utf-8")
 
     def _reap(self, running: dict[int, tuple[Mutant, int]], kills: Any) -> None:
         child, status = os.wait()
@@ -302,17 +314,14 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=None)
     parser.add_argument("--only", default="")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--budget", type=float, default=30.0)
+    parser.add_argument("--budget", type=float, default=10.0)
     parser.add_argument("--json", type=Path, default=None, help="every mutant, for looking at")
     given = parser.parse_args()
     files = [f for group in PACKAGES.values() for f in group if given.only in str(f)]
-    runner = Runner(files, given.jobs, given.budget)
+    runner = Runner(files, given.jobs, given.budget, given.json)
     quiet = ["-s", "-p", "no:cacheprovider", "-p", "no:terminal", "-o", "addopts="]
     tests = [str(ROOT / "tests" / t) for t in TESTS]
     pytest.main([*quiet, *tests], plugins=[runner])
-    if given.json is not None:
-        rows = [(m.name, found) for m, found in runner.results]
-        given.json.write_text(json.dumps(rows, indent=0), encoding="utf-8")
     page = report(runner.results, given.budget)
     print(page)
     if given.out is not None:

@@ -11,7 +11,7 @@ from scipy.integrate import quad
 
 from dprad import DpradError, Prior, Threat, assess
 from dprad.exact import envelope
-from dprad.mechanisms import Geometric, Laplace
+from dprad.mechanisms import ExponentialInterval, Geometric, Laplace
 from oracles import brute_force, random_instance
 
 
@@ -168,6 +168,73 @@ def test_blocks_do_not_change_the_result(monkeypatch):
     blocked = assess(Laplace(epsilon=3, sensitivity=100), prior=prior, threat=threat)
     for name in ("rad", "rero", "success_out"):
         assert getattr(blocked, name) == pytest.approx(getattr(whole, name), abs=1e-13)
+
+
+def awkward(rng):
+    """A prior on up to 60 numbers: even, falling, one heavy, one nearly impossible; and a loss."""
+    m = int(rng.integers(2, 60))
+    weights = rng.random(m) + 1e-3
+    kind = rng.integers(5)
+    if kind == 0:
+        weights[:] = 1.0
+    elif kind == 1:
+        weights = np.sort(weights)[::-1]
+    elif kind == 2:
+        weights = 10.0 ** rng.uniform(-12, 0, m)
+    else:
+        weights[rng.integers(m)] = (1e3, 1e-300)[kind - 3]
+    steps = rng.integers(1, 9, m) if rng.random() < 0.5 else rng.exponential(3, m) + 1e-3
+    prior = Prior.from_counts(dict(zip(np.cumsum(steps).tolist(), weights.tolist(), strict=True)))
+    eta = float(rng.choice([0, 1, 5, 50, 500]))
+    return prior, {} if rng.random() < 0.4 else {"loss": "absolute", "eta": eta}
+
+
+@pytest.mark.parametrize("knows", ["nothing", "everything"])
+@pytest.mark.parametrize("seed", range(8))
+def test_the_short_ways_equal_the_long_one(knows, seed, monkeypatch):
+    """Sets that are left out, and intervals instead of envelopes, against all sets in all gaps."""
+    rng = np.random.default_rng([seed, len(knows)])
+    for _ in range(12):
+        prior, loss = awkward(rng)
+        span = float(np.ptp(prior.support.astype(float)))
+        threat = Threat(knows=knows, **loss)
+        noise = Laplace(epsilon=span * 10.0 ** rng.uniform(-4, 3), sensitivity=span)
+        if rng.random() < 0.3:
+            ends = float(min(prior.support)) - rng.random(), float(max(prior.support)) + 1
+            noise = ExponentialInterval(epsilon=10.0 ** rng.uniform(-1, 2.5), bounds=ends)
+        short = assess(noise, prior=prior, threat=threat)
+        with monkeypatch.context() as patch:
+            patch.setattr(envelope._Line, "of", lambda *_: None)
+            patch.setattr(envelope, "_apart", lambda *_: False)
+            long = assess(noise, prior=prior, threat=threat)
+        assert short.rad == pytest.approx(long.rad, abs=1e-14, rel=1e-12)
+        assert short.rero == pytest.approx(long.rero, abs=1e-12)
+        assert short.success_out == pytest.approx(long.success_out, abs=1e-9)
+
+
+@pytest.mark.parametrize("knows", ["nothing", "everything"])
+def test_the_short_ways_are_taken(knows, monkeypatch):
+    """A hundred thousand values, of which few pairs are ever looked at."""
+    seen = []
+    real = envelope._envelope
+
+    def counted(a, *more):
+        seen.append(a.size)
+        return real(a, *more)
+
+    monkeypatch.setattr(envelope, "_envelope", counted)
+    m = 100_000
+    noise = Laplace(epsilon=2.0, sensitivity=m - 1)
+    risk = assess(noise, prior=Prior.uniform(m), threat=Threat(knows=knows))
+    assert sum(seen) < 1000 * m
+    if knows == "nothing":
+        # (int max_z p - 1)/m; the maximum integrates to epsilon/2 between the ends, 1 beyond them
+        assert risk.rad == pytest.approx(1 / m, rel=1e-4)
+    else:
+        grid = np.linspace(0, 1, 2001)
+        p = np.exp(-2 * np.abs(np.subtract.outer(grid, np.linspace(-6, 7, 26001))))
+        even = np.trapezoid(np.maximum(p - np.trapezoid(p, grid, axis=0), 0), dx=5e-4, axis=1)
+        assert risk.rad == pytest.approx(float(np.trapezoid(even, grid)), abs=2e-4)
 
 
 def test_no_noise_and_all_noise():

@@ -9,11 +9,21 @@ the same.
 
 All gaps of a block and all fibers are walked at once, from one corner of the envelope to the next.
 O(m R p) for m values, R sets and p pieces an envelope (few); memory a few blocks.
+
+Nothing known, records read in the order of their targets: most sets need not be looked at. All sets
+to the left of a block of gaps gain ``a X - b P``, with a their weight as seen from there, b their
+mass, X the noise and P = pbar; P/X rises along the block, so the set that is best at its beginning
+and the one that is best at its end beat all others that they beat where they cross. Likewise on the
+right. O(m (W + sqrt(m))) for sets of up to W values.
+
+Everything known: P/X rises to the right of a record, and to its left, so it gains on one interval
+around it, which ends where P/X reaches its own height. O(m log m).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -21,12 +31,14 @@ from dprad.arrays import BoolArray, FloatArray, IntArray
 from dprad.exact.channel import Joint, sum_over_outputs
 from dprad.exact.solution import Solution
 from dprad.games import Game
-from dprad.success import starts
+from dprad.success import Singletons, Windows, starts
 
 # Entries of a block of gaps.
 BLOCK_ENTRIES = 2**18
 # e^-x is as good as zero beyond; keeps 1/h^2 finite.
 MAX_EXPONENT = 600.0
+# Distances (in units of the noise) up to which logarithms of densities keep their digits.
+FAR = 1e6
 # Lines that meet within this share of u meet in one point.
 SAME = 1e-13
 
@@ -63,7 +75,12 @@ def solve_laplace(
     outer = np.asarray(weight @ seen)
     tails = sum_over_outputs(Joint(outer.sum(axis=0), lambda r, c: outer[r, c]), game, _METHOD)
     rad, luck, hits = tails.rad, tails.success_out, tails.rero
-    if len(sets.mass):
+    line = _Line.of(game, weight)
+    if line is not None:
+        rad, luck, hits = np.add((rad, luck, hits), line.between(points, game.membership)).tolist()
+    elif isinstance(sets, Singletons) and _apart(game, weight) and points[-1] - points[0] <= FAR:
+        rad, luck, hits = np.add((rad, luck, hits), _alone(sets, weight, points)).tolist()
+    elif len(sets.mass):
         begin = starts(sets.fiber)
         block = max(1, BLOCK_ENTRIES // max(len(points), len(sets.mass)))
         for k in range(0, len(points) - 1, block):
@@ -74,14 +91,197 @@ def solve_laplace(
             seen = np.exp(-np.where(before, lower - points[:, None], points[:, None] - upper))
             left = np.asarray(weight @ np.where(before, seen, 0.0))
             right = np.asarray(weight @ np.where(before, 0.0, seen))
-            up, down = sets.sums(right), sets.sums(left)  # coefficients of 1/y and of y
-            hits += _envelope(up, down, h, begin, None)[0]
-            all_up, all_down = right.sum(axis=0), left.sum(axis=0)
-            gain = up - sets.mass[:, None] * all_up, down - sets.mass[:, None] * all_down
-            luck_of = sets.mass, all_up, all_down, game.membership
-            more_rad, more_luck = _envelope(*gain, h, begin, luck_of)
-            rad, luck = rad + more_rad, luck + more_luck
+            seen_by = sets.sums(right), sets.sums(left)  # coefficients of 1/y and of y
+            whole = right.sum(axis=0), left.sum(axis=0)
+            more = _gaps(*seen_by, *whole, h, begin, sets.mass, game.membership)
+            rad, luck, hits = rad + more[0], luck + more[1], hits + more[2]
     return Solution(rad=rad, success_out=luck, rero=hits, method=_METHOD)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Line:
+    """One fiber whose classes stand at one value each, in order, and sets that are intervals.
+
+    Of each class `weight` and `place` (which of the points); of each set, along the line, the
+    classes low .. high-1 and the prior mass.
+    """
+
+    weight: FloatArray
+    place: IntArray
+    low: IntArray
+    high: IntArray
+    mass: FloatArray
+
+    @classmethod
+    def of(cls, game: Game, weight: Any) -> _Line | None:
+        """If the game is of that kind."""
+        sets = game.sets
+        if isinstance(sets, Singletons):
+            low, high = sets.index, sets.index + 1
+        elif isinstance(sets, Windows):
+            low, high = sets.low, sets.high
+        else:
+            return None
+        place, order = weight.indices.astype(np.intp), np.lexsort((high, low))
+        line = cls(weight.data, place, low[order], high[order], sets.mass[order])
+        in_order = np.all(np.diff(place) >= 0) and np.all(np.diff(line.high) >= 0)
+        alone = np.all(np.diff(weight.indptr) == 1) and game.nothing_known
+        return line if len(low) and in_order and alone else None
+
+    def between(self, points: FloatArray, membership: bool) -> tuple[float, float, float]:
+        """RAD, luck and hits of all gaps."""
+        value, one = points[self.place], self.high - self.low == 1
+        before, after = _scan(self.weight, value), _scan(self.weight[::-1], -value[::-1])[::-1]
+        # of each set: its ends, and its weight as seen from its right and from its left end
+        first, last = self.place[self.low], self.place[self.high - 1]
+        start, end = points[first], points[last]
+        inside = np.maximum(self.low - 1, 0), np.minimum(self.high, len(value) - 1)
+        less = np.where(self.low > 0, before[inside[0]] * np.exp(value[inside[0]] - end), 0.0)
+        more = np.where(self.high < len(value), after[inside[1]], 0.0)
+        more = more * np.exp(start - value[inside[1]])
+        own = self.weight[self.low]
+        from_right = np.where(one, own, np.maximum(before[self.high - 1] - less, 0.0))
+        from_left = np.where(one, own, np.maximum(after[self.low] - more, 0.0))
+        # of each point: all to its left and right, itself in both, and pbar
+        numbers = np.arange(len(points))
+        left = before[np.searchsorted(self.place, numbers, "right") - 1]
+        right = after[np.searchsorted(self.place, numbers, "left")]
+        pbar = left + right - np.bincount(self.place, weights=self.weight)
+        rad = luck = hits = 0.0
+        step = max(32, int(np.sqrt(len(points) / 8)))
+        for k in range(0, len(points) - 1, step):
+            j = min(k + step, len(points) - 1)
+            near = int(np.searchsorted(last, k, "right"))
+            far = max(near, int(np.searchsorted(first, j, "left")))
+            a = from_right[:near] * np.exp(end[:near] - points[k])
+            c = from_left[far:] * np.exp(points[j] - start[far:])
+            # pbar lies below its values at the points; what fades by more than that is nothing
+            most = pbar[k : j + 1].max() * np.exp(min(points[j] - points[k], MAX_EXPONENT))
+            west = _rivals(a, self.mass[:near], pbar[k], most)
+            east = _rivals(c, self.mass[far:], pbar[j], most)
+            rows = len(west) + len(east) + far - near
+            mass = np.r_[self.mass[:near][west], self.mass[far:][east], self.mass[near:far]]
+            narrow = max(1, BLOCK_ENTRIES // max(rows, 1))
+            for g in range(k, j, narrow):
+                lower, upper = (
+                    points[g : min(g + narrow, j)],
+                    points[g + 1 : min(g + narrow, j) + 1],
+                )
+                up, down = np.zeros((rows, len(lower))), np.zeros((rows, len(lower)))
+                down[: len(west)] = a[west, None] * np.exp(points[k] - lower)
+                up[len(west) : len(west) + len(east)] = c[east, None] * np.exp(upper - points[j])
+                self._across(slice(near, far), value, lower, upper, up, down)
+                h = np.exp(-np.minimum(upper - lower, MAX_EXPONENT) / 2)
+                whole = right[g + 1 : g + 1 + len(h)], left[g : g + len(h)]
+                found = _gaps(up, down, *whole, h, np.zeros(1, dtype=np.intp), mass, membership)
+                rad, luck, hits = rad + found[0], luck + found[1], hits + found[2]
+        return rad, luck, hits
+
+    def _across(
+        self,
+        some: slice,
+        value: FloatArray,
+        lower: FloatArray,
+        upper: FloatArray,
+        up: FloatArray,
+        down: FloatArray,
+    ) -> None:
+        """Fill the last rows: sets with classes on both sides of some gap, by prefix sums."""
+        low, high = self.low[some], self.high[some]
+        if not len(low):
+            return
+        part = slice(int(low[0]), int(high[-1]))
+        at, weight = value[part, None], self.weight[part, None]
+        side = at <= lower
+        seen = weight * np.exp(-np.where(side, lower - at, at - upper))
+        for rows, kept in ((up, ~side), (down, side)):
+            total = np.zeros((len(at) + 1, len(lower)))
+            np.cumsum(np.where(kept, seen, 0.0), axis=0, out=total[1:])
+            rows[len(rows) - len(low) :] = total[high - part.start] - total[low - part.start]
+
+
+def _apart(game: Game, weight: Any) -> bool:
+    """Whether each class is a fiber of its own and at one value."""
+    return game.everything_known and bool(np.all(np.diff(weight.indptr) == 1))
+
+
+def _alone(sets: Singletons, weight: Any, points: FloatArray) -> tuple[float, float, float]:
+    """RAD, luck and hits of all gaps if every class is apart."""
+    place, own, mass = weight.indices[sets.index], weight.data[sets.index], sets.mass
+    total, last = np.asarray(weight.sum(axis=0)).reshape(-1), len(points) - 1
+    right = _until(points, total, place, own / mass)
+    left = _until(-points[::-1], total[::-1], last - place, own / mass)
+    luck = mass * (right[1] + left[1])
+    gain = own * -(np.expm1(-right[0]) + np.expm1(-left[0])) - luck
+    ends = np.expm1(points[0] - points) + np.expm1(points - points[-1])
+    return float(gain.sum()) / 2, float(luck.sum()) / 2, -float(own @ ends[place]) / 2
+
+
+def _until(
+    x: FloatArray, total: FloatArray, place: IntArray, level: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """How far to the right of x[place] a density of this height is above P; the integral of P."""
+    before, after = _scan(total, x), _scan(total[::-1], -x[::-1])[::-1]
+    gap = np.diff(x)
+    fade = np.exp(-gap)
+    area = np.r_[0.0, np.cumsum((before[:-1] + after[1:]) * -np.expm1(-gap))]
+    with np.errstate(divide="ignore"):
+        rise = np.maximum.accumulate(np.log(before + after - total) + (x - x[0]))
+        k = np.searchsorted(rise, np.log(level) + (x[place] - x[0])) - 1
+    above, k = k >= place, np.maximum(k, place)
+    j = np.minimum(k, len(x) - 2)
+    # within the gap P is before e^-s + after e^(s - gap), s from its left end
+    with np.errstate(divide="ignore"):
+        height = level * np.exp(np.minimum(x[place] - x[j], 0.0))
+        over = np.log(np.maximum(height - before[j], 0.0))
+        s = (over - np.log(after[j + 1]) + gap[j]) / 2
+    s = np.where(above & (k < len(x) - 1), np.clip(s, 0.0, gap[j]), 0.0)
+    more = before[j] * -np.expm1(-s) + after[j + 1] * (np.exp(s - gap[j]) - fade[j])
+    upto = area[k] - area[place] + np.where(s > 0, more, 0.0)
+    return np.where(above, x[k] - x[place] + s, 0.0), np.where(above, upto, 0.0)
+
+
+def _scan(weight: FloatArray, value: FloatArray) -> FloatArray:
+    """Of each class, all weight up to it as seen from there: a recurrence, nothing cancels."""
+    total, found = 0.0, []
+    fade = np.exp(-np.diff(value, prepend=value[:1]))
+    for w, f in zip(weight.tolist(), fade.tolist(), strict=True):
+        total = total * f + w
+        found.append(total)
+    return np.array(found)
+
+
+def _rivals(a: FloatArray, b: FloatArray, begin: float, end: float) -> IntArray:
+    """Which lines a - b r can be the highest for some r from `begin` to `end`, and the largest a.
+
+    A line exceeds the best of the beginning and of the end, if anywhere, where these two cross.
+    """
+    if not len(a):
+        return np.zeros(0, dtype=np.intp)
+    i, j = int(np.argmax(a - b * begin)), int(np.argmax(a - b * end))
+    steep = b[i] - b[j]
+    r = min(max((a[i] - a[j]) / steep, begin), end) if steep > 0 else begin
+    top = max(a[i] - b[i] * r, a[j] - b[j] * r)
+    kept = a - b * r >= top - SAME * (a + b * r)
+    kept[[i, j, int(np.argmax(a))]] = True
+    return np.flatnonzero(kept)
+
+
+def _gaps(
+    up: FloatArray,
+    down: FloatArray,
+    all_up: FloatArray,
+    all_down: FloatArray,
+    h: FloatArray,
+    begin: IntArray,
+    mass: FloatArray,
+    membership: bool,
+) -> tuple[float, float, float]:
+    """RAD, luck and hits of some gaps, from the weights of all sets (rows) and of everyone."""
+    hits = _envelope(up, down, h, begin, None)[0]
+    gain = up - mass[:, None] * all_up, down - mass[:, None] * all_down
+    rad, luck = _envelope(*gain, h, begin, (mass, all_up, all_down, membership))
+    return rad, luck, hits
 
 
 def _envelope(
@@ -112,7 +312,8 @@ def _envelope(
     while True:
         rise = b - runs.spread(slope)
         cross = np.full(rise.shape, np.inf)
-        np.divide(runs.spread(line) - a, rise, out=cross, where=rise > 0)
+        with np.errstate(over="ignore"):
+            np.divide(runs.spread(line) - a, rise, out=cross, where=rise > 0)
         following = -runs.top(-cross)
         if passing is not None:
             zero = np.full(slope.shape, np.inf)

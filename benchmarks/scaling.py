@@ -1,0 +1,280 @@
+"""Time and memory against the size of the question, with the fitted exponent. `make scaling`.
+
+    python benchmarks/scaling.py [--out docs] [--only laplace] [--limit 60]
+
+Every point is a process of its own: it answers a small question first (imports, caches), then the
+one that is timed; memory is what the peak grew by. Sizes grow until a point takes longer than
+`--limit` seconds. Times are of one machine; the exponents are what carries over. They are fitted
+to the last three points, where fixed costs no longer show.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+
+import dprad
+from dprad import GaussianDP, Prior, PureDP, Threat, assess, audit, mechanisms, simulate
+
+NEAR = {"neighbours": "replace-one"}
+
+
+def falling(m):
+    """Values 0 .. m-1; probabilities fall, all different."""
+    return Prior.from_counts(dict(enumerate((1.0 / np.arange(10, m + 10)).tolist())))
+
+
+def uneven(m):
+    """Values 0 .. m-1; probabilities at random."""
+    return Prior.from_counts(dict(enumerate(np.random.default_rng(0).gamma(1.0, size=m).tolist())))
+
+
+def line(eta):
+    return Threat(loss="absolute", eta=eta)
+
+
+def places(m):
+    """m places in a city."""
+    at = np.random.default_rng(0).uniform([41.1, -8.7], [41.2, -8.5], (m, 2))
+    return Prior.from_counts({(float(a), float(b)): 1.0 for a, b in at})
+
+
+def nearby(m):
+    people, feared = places(m), Threat(loss="haversine", eta=200)
+    return lambda: assess(mechanisms.GRR(epsilon=2.0, size=m), prior=people, threat=feared)
+
+
+def channel(m):
+    p = np.random.default_rng(0).random((m, m))
+    p /= p.sum(axis=1, keepdims=True)
+    return lambda: assess(mechanisms.Channel(p), prior=uneven(m))
+
+
+def on_numbers(kind, threat=None, prior=uneven, **given):
+    def prepare(m):
+        people = prior(m)
+        noise = {"sensitivity": m - 1.0, "epsilon": 2.0} | given
+        noise = {k: v(m) if callable(v) else v for k, v in noise.items() if v is not None}
+        feared = Threat() if threat is None else threat
+        return lambda: assess(kind(**noise), prior=people, threat=feared)
+
+    return prepare
+
+
+def on_codes(kind, threat=None, **given):
+    def prepare(m):
+        people, feared = uneven(m), Threat() if threat is None else threat
+        return lambda: assess(kind(epsilon=2.0, size=m, **given), prior=people, threat=feared)
+
+    return prepare
+
+
+def promised(promise, threat=None):
+    def prepare(m):
+        people, feared = falling(m), Threat() if threat is None else threat
+        return lambda: assess(promise, prior=people, threat=feared)
+
+    return prepare
+
+
+def estimated(trials):
+    noise = mechanisms.Composed(
+        [mechanisms.Gaussian(sigma=5.0), mechanisms.Laplace(epsilon=1.0, sensitivity=5.0)]
+    )
+    people = uneven(20)
+    return lambda: assess(noise, prior=people, trials=trials)
+
+
+def simulated(trials):
+    noise, people = mechanisms.GRR(epsilon=1.0, size=20), uneven(20)
+    attack = dprad.optimal_attack(noise, prior=people)
+    return lambda: simulate(noise, attack, prior=people, trials=trials)
+
+
+def audited(mechanism, m):
+    def prepare(trials):
+        noise, claim = mechanism(epsilon=1.0, size=m), PureDP(1.0, **NEAR)
+        return lambda: audit(noise, claim=claim, prior=Prior.uniform(m), trials=trials)
+
+    return prepare
+
+
+def audited_values(m):
+    return audited(mechanisms.OUE, m)(20_000)
+
+
+def waiting(record, rng):
+    """Something that is slow to call."""
+    time.sleep(1e-3)
+    return record if rng.random() < 0.7 else 1 - record
+
+
+def workers(many):
+    sys.path.insert(0, str(Path(__file__).parent))
+    import scaling
+
+    claim = {"claim": PureDP(1.0, **NEAR), "prior": Prior.uniform(2)}
+    ready = {"model": mechanisms.GRR(epsilon=1.0, size=2), "trials": 8000, "workers": many}
+    audit(scaling.waiting, **claim | ready | {"trials": 200})
+    return lambda: audit(scaling.waiting, **claim | ready)
+
+
+def counted(rows):
+    """A Parquet file of two columns, written in parts by DuckDB; only the counting is timed."""
+    import duckdb
+
+    path = Path(tempfile.gettempdir()) / f"dprad-scaling-{rows}.parquet"
+    if not path.exists():
+        duckdb.sql(
+            f"COPY (SELECT (hash(i) % 90)::INTEGER AS age, (hash(i + 7) % 50)::INTEGER AS area "
+            f"FROM range({rows}) t(i)) TO '{path}' (FORMAT PARQUET)"
+        )
+    return lambda: Prior.from_data(str(path), columns=["age", "area"])
+
+
+VALUES = [300, 1000, 3000, 10_000, 30_000, 100_000, 300_000, 1_000_000]
+RUNS = [10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000]
+# Name: what to prepare, what grows, sizes.
+CASES = {
+    "promise, epsilon": (promised(PureDP(1.0, **NEAR)), "values", VALUES),
+    "promise, epsilon, tolerance": (promised(PureDP(1.0, **NEAR), line(5)), "values", VALUES),
+    "promise, Gaussian": (promised(GaussianDP(1.0, **NEAR)), "values", VALUES),
+    "channel, any": (channel, "values", [300, 1000, 3000, 6000]),
+    "GRR": (on_codes(mechanisms.GRR), "values", VALUES),
+    "GRR, tolerance": (on_codes(mechanisms.GRR, line(5)), "values", VALUES),
+    "OUE": (on_codes(mechanisms.OUE), "values", VALUES),
+    "subset selection": (on_codes(mechanisms.SubsetSelection), "values", VALUES),
+    "Hadamard": (on_codes(mechanisms.HadamardResponse), "values", VALUES),
+    "Laplace": (on_numbers(mechanisms.Laplace), "values", VALUES),
+    "Laplace, falling prior": (on_numbers(mechanisms.Laplace, prior=falling), "values", VALUES),
+    "Laplace, tolerance": (on_numbers(mechanisms.Laplace, line(20)), "values", VALUES),
+    "Laplace, all known": (
+        on_numbers(mechanisms.Laplace, Threat(knows="everything")), "values", VALUES,
+    ),
+    "Gaussian": (
+        on_numbers(mechanisms.Gaussian, sigma=lambda m: m / 4, epsilon=None, sensitivity=None),
+        "values", VALUES,
+    ),
+    "geometric": (on_numbers(mechanisms.Geometric), "values", VALUES),
+    "staircase": (on_numbers(mechanisms.Staircase), "values", VALUES),
+    "piecewise": (
+        on_numbers(mechanisms.Piecewise, sensitivity=None, bounds=lambda m: (0.0, m - 1.0)),
+        "values", VALUES,
+    ),
+    "places within 200 m": (nearby, "values", VALUES),
+    "estimate (composition)": (estimated, "draws", RUNS),
+    "simulated attack": (simulated, "runs", RUNS),
+    "audit, GRR": (audited(mechanisms.GRR, 50), "runs", RUNS),
+    "audit, OUE, 20,000 runs": (audited_values, "values", VALUES),
+    "audit of a slow function": (workers, "workers", [1, 2, 4, 8]),
+    "counting a Parquet file": (counted, "rows", [1_000_000, 10_000_000, 100_000_000]),
+}  # fmt: skip
+
+
+def measure(name, size):
+    """In this process: seconds and what the peak of memory grew by, in MB."""
+    prepare, _, sizes = CASES[name]
+    prepare(min(sizes[0], size))()
+    task = prepare(size)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    begin = time.perf_counter()
+    task()
+    seconds = time.perf_counter() - begin
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(json.dumps([seconds, (after - before) / 1024, after / 1024]))
+
+
+def point(name, size, limit):
+    """The same in a fresh process; None if it takes too long."""
+    command = [sys.executable, "-W", "ignore", __file__, "--measure", name, "--size", str(size)]
+    try:
+        made = subprocess.run(command, capture_output=True, text=True, timeout=4 * limit + 60)
+    except subprocess.TimeoutExpired:
+        return None
+    if made.returncode:
+        print(made.stderr[-2000:])
+        raise SystemExit(f"{name} at {size} failed")
+    return json.loads(made.stdout.strip().splitlines()[-1])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--out", type=Path, default=None)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--limit", type=float, default=20.0)
+    parser.add_argument("--measure")
+    parser.add_argument("--size", type=int)
+    given = parser.parse_args()
+    if given.measure:
+        measure(given.measure, given.size)
+        return
+    found = {}
+    for name, (_, unit, sizes) in CASES.items():
+        if given.only not in name:
+            continue
+        points = []
+        for size in sizes:
+            at = point(name, size, given.limit)
+            if at is None:
+                break
+            points.append((size, *at))
+            print(f"{name:28} {size:>11,} {unit:8} {at[0]:9.3f} s {at[1]:8.0f} MB", flush=True)
+            if at[0] > given.limit:
+                break
+        found[name] = points
+        print(f"{name:28} exponent {exponent(points):.2f}", flush=True)
+    if given.out is not None:
+        write(found, given.out)
+
+
+def exponent(points):
+    last = points[-3:]
+    x, y = np.log([p[0] for p in last]), np.log([p[1] for p in last])
+    return float(np.polyfit(x, y, 1)[0])
+
+
+def write(found, folder):
+    """The page and the picture."""
+    from matplotlib.figure import Figure
+
+    rows = []
+    for name, points in found.items():
+        size, seconds, grown, _ = points[-1]
+        unit = CASES[name][1]
+        rows.append(
+            f"| {name} | {size:,} {unit} | {seconds:.3g} s | {max(grown, 1):.0f} MB | "
+            f"{exponent(points):.2f} |"
+        )
+    figure = Figure(figsize=(9, 5.2), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    for name, points in found.items():
+        unit = CASES[name][1]
+        if unit in ("values", "draws", "runs"):
+            axes = left if unit == "values" else right
+            axes.loglog([p[0] for p in points], [p[1] for p in points], ".-", label=name, lw=1)
+    for axes, what in ((left, "values"), (right, "draws or runs")):
+        axes.set_xlabel(what)
+        axes.set_ylabel("seconds")
+        axes.legend(fontsize=6, frameon=False)
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(folder / "pictures" / "scaling.svg", metadata={"Date": None})
+    page = (folder / "scaling.md").read_text(encoding="utf-8")
+    head, _, _ = page.partition("<!-- measured -->")
+    when = datetime.now(UTC).date().isoformat()
+    table = "| what | largest | time | memory | exponent |\n|---|---|---|---|---|\n"
+    told = f"Measured on {when} by `make scaling`, on two shared cores.\n\n"
+    text = f"{head}<!-- measured -->\n{told}{table}" + "\n".join(rows) + "\n"
+    (folder / "scaling.md").write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
