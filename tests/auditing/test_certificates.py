@@ -155,3 +155,151 @@ def test_tallies_add_up_and_travel(rng):
     assert total.runs == 250 and total.passes + sum(n for n, _ in total.groups.values()) == 250
     assert Tally.from_plain(total.to_plain()) == total
     assert sum(parts[::-1], Tally()) == total
+
+
+# -- against plain formulas ------------------------------------------------------------------------
+ALPHA, MAIN = 0.05, 0.05 * 0.9  # the certificate by extra risk has a tenth
+
+
+def main_epsilon(tally, game, delta, sequential):
+    found, _ = certify(tally, game, delta=delta, alpha=ALPHA, sequential=sequential)
+    return found[0].epsilon
+
+
+@pytest.mark.parametrize(
+    ("m", "runs", "right", "passes"), [(2, 500, 400, 0), (5, 900, 300, 250), (40, 3000, 300, 10)]
+)
+@pytest.mark.parametrize("delta", [1e-6, 0.02])
+def test_right_against_wrong_by_hand(m, runs, right, passes, delta):
+    game, wrong = play(Prior.uniform(m), Threat()), runs - right - passes
+    tally = Tally(runs=runs, passes=passes, groups={1 / m: (runs - passes, right)})
+    low = beta.ppf(MAIN / 2, right, runs - right + 1)
+    high = beta.ppf(1 - MAIN / 2, wrong + 1, runs - wrong)
+    expected = math.log((m - 1) * (low - delta) / high)
+    assert main_epsilon(tally, game, delta, False) == pytest.approx(expected, rel=1e-9)
+
+    def wealth(epsilon):
+        loss, total = math.exp(epsilon) / (m - 1), 0.0
+        for share in np.geomspace(1e-4, 0.9, 40):
+            stake = share / (loss + delta)
+            each = right * math.log(1 + stake * (1 - delta))
+            each += wrong * math.log(1 - stake * (loss + delta))
+            each += passes * math.log(1 - stake * delta)
+            total += math.exp(each) / 40
+        return total
+
+    anytime = main_epsilon(tally, game, delta, True)
+    assert 0 < anytime < expected
+    assert wealth(anytime - 1e-6) >= 1 / MAIN >= wealth(anytime + 1e-6)
+
+
+def test_right_against_wrong_at_its_ends():
+    game = play(Prior.uniform(4), Threat())
+    few = Tally(runs=100, groups={0.25: (100, 3)})
+    assert main_epsilon(few, game, 0.05, False) == 0.0  # fewer right than delta explains
+    even = Tally(runs=100, groups={0.25: (100, 25)})
+    assert main_epsilon(even, game, 0.01, False) == main_epsilon(even, game, 0.01, True) == 0.0
+
+
+@pytest.mark.parametrize("groups", [{0.2: (400, 170)}, {0.2: (300, 130), 0.5: (100, 77)}])
+def test_the_posterior_cap_by_hand(groups):
+    pi = [0.2, 0.5, 0.3]
+    game = play(Prior.from_probabilities(pi), Threat())
+    tally = Tally(runs=500, passes=100, groups=groups)
+
+    def chance(k, epsilon):
+        return k * math.exp(epsilon) / (k * math.exp(epsilon) + 1 - k)
+
+    def likelihood(epsilon):
+        return sum(
+            s * math.log(chance(k, epsilon)) + (n - s) * math.log(1 - chance(k, epsilon))
+            for k, (n, s) in groups.items()
+        )
+
+    def wealth(epsilon):
+        beyond = np.geomspace(0.01, 8.0, 20)
+        return float(
+            np.mean([math.exp(likelihood(epsilon + b) - likelihood(epsilon)) for b in beyond])
+        )
+
+    anytime = main_epsilon(tally, game, 0.0, True)
+    assert anytime > 0.1
+    assert wealth(anytime - 1e-6) >= 1 / MAIN >= wealth(anytime + 1e-6)
+    fixed = main_epsilon(tally, game, 0.0, False)
+    if len(groups) == 1:
+        low = beta.ppf(MAIN, 170, 231)
+        assert chance(0.2, fixed) == pytest.approx(low, rel=1e-9)
+    else:
+        assert fixed == anytime
+
+
+def test_certain_and_impossible_guesses_say_nothing():
+    """A guess that is right for sure, or never, has no odds; it is left out."""
+    game = play(Prior.from_probabilities([0.2, 0.5, 0.3]), Threat())
+    plain = Tally(runs=500, passes=100, groups={0.2: (400, 170)})
+    more = Tally(runs=700, passes=100, groups={0.2: (400, 170), 1.0: (100, 100), 0.0: (100, 0)})
+    assert main_epsilon(more, game, 0.0, False) == main_epsilon(plain, game, 0.0, False) > 0
+    worse = Tally(runs=400, groups={0.2: (400, 60)})
+    assert main_epsilon(worse, game, 0.0, False) == main_epsilon(worse, game, 0.0, True) == 0.0
+
+
+def test_a_mean_by_hand():
+    values, counts = np.array([-1.0, 0.1, 1.0]), np.array([20.0, 300.0, 180.0])
+
+    def wealth(mu):
+        return float(
+            np.mean(
+                [
+                    math.exp(sum(c * math.log(1 + s / (1 + mu) * (x - mu)) for x, c in pairs))
+                    for s in np.geomspace(1e-4, 0.9, 40)
+                ]
+            )
+        )
+
+    pairs = list(zip(values, counts, strict=True))
+    found = lower_mean(values, counts, ALPHA)
+    assert 0.2 < found < float(values @ counts) / 500
+    assert wealth(found - 1e-7) >= 1 / ALPHA >= wealth(found + 1e-7)
+    assert lower_mean(values, np.zeros(3), ALPHA) == -1.0
+    assert lower_mean(np.array([-1.0]), np.array([50.0]), ALPHA) == -1.0
+
+
+def test_which_certificates_and_what_they_share():
+    """Everything known, or several certificates: alpha is split, never spent twice."""
+    known = play(Prior.uniform(3), Threat(knows="everything"))
+    tally = Tally.of(np.full(400, 1 / 3), np.arange(400) < 300, np.arange(400) < 100)
+    found, low = certify(tally, known, delta=0.0, alpha=ALPHA, sequential=False)
+    assert [c.name for c in found] == ["extra risk"]
+    values, counts = tally.terms(known=True)
+    assert low == lower_mean(values, counts, ALPHA)
+    blind = play(Prior.uniform(3), Threat())
+    plain = Tally(runs=400, groups={1 / 3: (400, 300)})
+    for delta, name in ((0.0, "posterior cap"), (0.01, "right against wrong")):
+        found, low = certify(plain, blind, delta=delta, alpha=ALPHA, sequential=False)
+        assert [c.name for c in found] == [name, "extra risk"]
+        assert low == lower_mean(*plain.terms(known=False), ALPHA - MAIN)
+    uneven = play(Prior.from_probabilities([0.5, 0.3, 0.2]), Threat())
+    found, _ = certify(plain, uneven, delta=0.01, alpha=ALPHA, sequential=False)
+    assert [c.name for c in found] == ["extra risk"]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_inverse_is_tight(seed):
+    rng = np.random.default_rng(seed)
+    instance = random_instance(rng, 4, kind="matrix")
+    game = play(instance.prior, instance.threat)
+    top = assess(
+        ApproxDP(4.0, 0.01, neighbours="replace-one"), prior=instance.prior, threat=instance.threat
+    ).rad
+    rad = 0.7 * top
+    at = risk_inverse(rad, game, 0.01)
+
+    def most(epsilon):
+        promise = ApproxDP(epsilon, 0.01, neighbours="replace-one")
+        return assess(promise, prior=instance.prior, threat=instance.threat).rad
+
+    if at > 0:
+        assert most(at) <= rad + 1e-9 and most(at + 1e-6) >= rad - 1e-9
+    else:
+        assert most(0.0) >= rad
+    assert risk_inverse(2.0, game, 0.01) == 700.0  # more than any epsilon explains

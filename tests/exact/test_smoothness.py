@@ -1,0 +1,211 @@
+"""What the error bounds of continuous priors rest on, against sums over fine grids."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+from scipy.stats import beta, norm, truncnorm, uniform
+
+from dprad import Prior, Threat, assess
+from dprad.exact import continuous, nested
+from dprad.mechanisms import Duchi, ExponentialInterval, Gaussian, Laplace
+
+LOW, HIGH = 1.0, 4.0
+
+
+def densities(mechanism, z, t):
+    """Of outputs t given records z, on a grid."""
+    return np.exp(mechanism.log_likelihood(t[None, :], z[:, None]))
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "ends", "slack"),
+    [
+        (Laplace(epsilon=2.0, sensitivity=3.0), (-40, 45), 1.002),
+        (Gaussian(sigma=0.8), (-8, 13), 1.2),
+        (ExponentialInterval(epsilon=3.0, bounds=(0.0, 6.0)), (0, 6), 1.05),
+        (ExponentialInterval(epsilon=30.0, bounds=(LOW, HIGH)), (LOW, HIGH), 1.2),
+    ],
+)
+def test_smoothness_is_an_upper_bound_and_near(mechanism, ends, slack):
+    """Integrals of sup p and sup |dp/dz|; the variation of the first and second derivative."""
+    smooth = continuous.smoothness(mechanism, LOW, HIGH)
+    t = np.linspace(*ends, 12_001)
+    dt = t[1] - t[0]
+    z = np.linspace(LOW, HIGH, 301)
+    p = densities(mechanism, z, t)
+    step = 1e-5
+    inner = z[1:-1]
+    change = (densities(mechanism, inner + step, t) - densities(mechanism, inner - step, t)) / (
+        2 * step
+    )
+    peak = p.max(axis=0).sum() * dt
+    slope = np.abs(change).max(axis=0).sum() * dt
+    assert peak * 0.998 <= smooth.peak <= peak * slack
+    assert slope * 0.99 <= smooth.slope <= slope * max(slack, 1.35)
+    variation = np.abs(change).sum(axis=1) * dt
+    bound = smooth.variation(inner)
+    assert np.all(bound >= variation * 0.998) and np.median(bound / variation) <= 1.6
+    some = inner[::30]
+    wide = 0.02  # the second derivative may be a mass at t = z: by differences of the first
+    first = [
+        (densities(mechanism, some + wide + s, t) - densities(mechanism, some - wide + s, t))
+        / (2 * wide)
+        for s in (-wide, wide)
+    ]
+    second = np.abs(first[1] - first[0]).sum(axis=1) * dt / (2 * wide)
+    bound = smooth.curvature(some)
+    assert np.all(bound >= second * 0.97) and np.median(bound / second) <= 2.5
+
+
+def test_two_outputs():
+    """Duchi: the chances of both are lines in z."""
+    mechanism = Duchi(epsilon=2.0, bounds=(0.0, 5.0))
+    smooth = continuous.smoothness(mechanism, LOW, HIGH)
+    up = mechanism.up(mechanism.scaled(np.array([LOW, HIGH])))
+    rise = (up[1] - up[0]) / (HIGH - LOW)
+    assert smooth.peak >= up[1] + 1 - up[0]
+    assert smooth.peak == pytest.approx(1 + math.tanh(1.0))
+    assert smooth.slope == pytest.approx(2 * rise)
+    assert smooth.variation(np.array([2.0]))[0] == pytest.approx(2 * rise)
+    assert smooth.curvature(np.array([2.0]))[0] == 0.0
+
+
+def test_no_noise_scale_no_smoothness():
+    smooth = continuous.smoothness(ExponentialInterval(epsilon=0.0, bounds=(0, 5)), LOW, HIGH)
+    assert (smooth.peak, smooth.slope) == (1.0, 0.0)
+    assert smooth.variation(np.ones(3)).tolist() == smooth.curvature(np.ones(3)).tolist() == [0] * 3
+
+
+@pytest.mark.parametrize("low", [0.0, 0.2])
+def test_cells_of_a_prior(low):
+    """Masses, and the range of the density within each cell, on a distribution that is cut off."""
+    prior = Prior.continuous(beta(2, 5), low, 0.9)
+    edges = np.array([low, 0.3, 0.35, 0.6, 0.9])
+    cells = continuous._measure(prior, edges)
+    whole = beta(2, 5).cdf(0.9) - beta(2, 5).cdf(low)
+    assert cells.mass == pytest.approx(np.diff(beta(2, 5).cdf(edges)) / whole, rel=1e-12)
+    assert cells.mass.sum() == pytest.approx(1.0)
+    for i in range(4):
+        values = beta(2, 5).pdf(np.linspace(edges[i], edges[i + 1], 5)) / whole
+        assert cells.density[i] == pytest.approx(values.max())
+        assert cells.wobble[i] == pytest.approx(np.ptp(values))
+    pole = continuous._measure(Prior.continuous(beta(0.5, 1), 0, 1), np.array([0.0, 0.5, 1.0]))
+    assert np.isinf(pole.wobble[0]) and np.isfinite(pole.wobble[1])
+
+
+def test_a_density_that_lies_is_caught():
+    """A spike between the points at which the density is read: it may vary by anything."""
+
+    class Spiked:
+        def cdf(self, x):
+            return 0.5 * np.clip(x, 0, 1) + 0.5 * np.clip((np.asarray(x) - 0.51) / 0.01, 0, 1)
+
+        def pdf(self, x):
+            return np.full(np.shape(x), 0.5)
+
+    cells = continuous._measure(Prior.continuous(Spiked(), 0, 1), np.array([0.0, 0.4, 0.8, 1.0]))
+    assert np.isinf(cells.wobble[1]) and cells.wobble[0] == cells.wobble[2] == pytest.approx(0)
+
+
+def test_what_is_owed_by_hand():
+    smooth = continuous.Smoothness(1.7, 2.3, lambda z: 1 + z, lambda z: 3 + z * z)
+    edges = np.array([0.0, 0.1, 0.3, 0.6, 1.0])
+    mass, wobble = np.array([0.1, 0.2, 0.3, 0.4]), np.array([0.5, np.inf, 40.0, 0.0])
+    density = np.array([2.0, np.inf, 41.0, 1.0])
+    cells = continuous._Cells(edges, mass, wobble, density)
+    for i, found in enumerate(continuous._moved(cells, smooth)):
+        w, v, c = edges[i + 1] - edges[i], 1 + edges[i + 1], 3 + edges[i + 1] ** 2
+        choices = [(mass[i] * c + v * wobble[i]) * w * w / 8, mass[i] * v * w / 2]
+        assert found == pytest.approx(min(choices))
+    assert cells.middle == pytest.approx([0.05, 0.2, 0.45, 0.8])
+
+
+def test_windows_that_slide_by_hand():
+    """Cells of width 1, windows of 4 cells on 10: which windows there are, and what each owes."""
+    smooth = continuous.Smoothness(1.7, 2.3, lambda z: z, lambda z: z)
+    rng = np.random.default_rng(0)
+    edges, mass = np.arange(11.0), rng.dirichlet(np.ones(10))
+    wobble, density = rng.random(10) * 0.2, rng.random(10) * 0.3
+    wobble[3] = density[3] = np.inf
+    cells = continuous._Cells(edges, mass, wobble, density)
+    owed, (begin, end) = continuous._slid(cells, 2.0, 4, smooth)
+    windows = {(int(a), int(b)) for a, b in zip(begin, end, strict=True)}
+    whole = {(k, k + 4) for k in range(7)}
+    assert windows == whole | {(0, 2), (0, 3), (0, 4)} | {(6, 10), (7, 10), (8, 10)}
+    for k in range(6):
+        a, b = mass[k], mass[k + 4]
+        choices = [
+            [(wobble[k] + wobble[k + 4]) / 4 * 1.7, (density[k] + density[k + 4]) / 4 * 2.3],
+            [2 * a * 1.7, b * 2.3],
+            [2 * b * 1.7, a * 2.3],
+        ]
+        best = min(choices, key=sum)
+        cut = mass[k] * 2.3 if k in (2, 3) else 0.0  # also where a window is cut off at an end
+        assert owed[:, k] == pytest.approx([best[0], max(best[1], cut)])
+    assert owed[1, 6:8] == pytest.approx(mass[6:8] * 2.3) and owed[0, 6:].max() == 0.0
+
+
+# -- the paper's nested Monte Carlo ----------------------------------------------------------------
+@pytest.mark.parametrize("n", [50, 4000, 10**7])
+@pytest.mark.parametrize(("top", "heaviest"), [(1.2, 0.3), (4.0, 0.9)])
+@pytest.mark.parametrize("confidence", [0.9, 0.999])
+def test_the_error_of_nested_monte_carlo_by_hand(n, top, heaviest, confidence):
+    k = 4
+
+    def chance(s):
+        first = 2 * math.exp(-n * s * s / (18 * top**2))
+        inner = max(0.0, s / 3 - top * math.sqrt(2 * math.log(2 * k) / n))
+        mean = max(0.0, s / (3 * heaviest) - top / (2 * math.sqrt(n)))
+        second = math.exp(-n * inner**2 / (2 * top**2))
+        return first + second + math.exp(-2 * n * mean**2 / top**2) - (1 - confidence)
+
+    expected = brentq(chance, 1e-9, 1e4, xtol=1e-13)
+    assert nested._error(n, top, heaviest, confidence) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("distribution", "ends"),
+    [(uniform(), (0.0, 1.0)), (truncnorm(-1, 3), (-1.0, 3.0)), (norm(), (0.3, 2.0))],
+)
+def test_nested_monte_carlo_estimates_all_three(distribution, ends):
+    """RAD, the success on absent people, and that of the best attack, near the exact ones."""
+    prior = Prior.continuous(distribution, *ends)
+    eta = 0.2 * (ends[1] - ends[0])
+    noise = ExponentialInterval(epsilon=5.0, bounds=(ends[0], ends[1]), factor=1.0)
+    exact = assess(noise, prior=prior, threat=Threat(loss="absolute", eta=eta))
+    found = nested.nested_monte_carlo(noise, prior, eta=eta, draws=2000)
+    assert found.rad == pytest.approx(exact.rad, abs=0.015)
+    assert found.success_out == pytest.approx(exact.success_out, abs=0.02)
+    assert found.rero == pytest.approx(found.rad + found.success_out, abs=0.01)
+    low, high = found.interval
+    top = noise.rate / noise.total(np.array(ends)).min()
+    heaviest = max(
+        float(distribution.cdf(min(x + eta, ends[1])) - distribution.cdf(max(x - eta, ends[0])))
+        for x in np.linspace(*ends, 101)
+    ) / float(distribution.cdf(ends[1]) - distribution.cdf(ends[0]))
+    error = (ends[1] - ends[0]) * nested._error(2000, float(top), heaviest, 0.95)
+    assert high == pytest.approx(min(1.0, found.rad + error))
+    assert low == pytest.approx(max(0.0, found.rad - error))
+
+
+def test_candidates_hold_the_best_window():
+    """Among the four windows that are tried is (nearly) the best one of all on the grid."""
+    prior = Prior.continuous(beta(2, 3), 0, 1)
+    noise = ExponentialInterval(epsilon=6.0, factor=1.0)
+    grid = np.linspace(0, 1, nested.GRID)
+    fine = np.linspace(0, 1, 20_001)
+    weight = beta(2, 3).pdf(fine) / 20_000
+    t = np.linspace(0.01, 0.99, 15)
+    p = np.exp(noise.log_likelihood(t[:, None], fine))
+    pbar = p @ weight
+    chosen = nested._candidates(noise, prior.continuous_on[0], t, pbar, grid, 0.1, (0.0, 1.0))
+    assert chosen.shape == (15, nested.CANDIDATES)
+    for i in range(len(t)):
+        total = np.r_[0.0, np.cumsum(weight * (p[i] - pbar[i]))]
+        ends = np.searchsorted(fine, [grid - 0.1, grid + 0.1])
+        gains = total[ends[1]] - total[ends[0]]
+        assert gains[chosen[i]].max() >= gains.max() - 2e-4
