@@ -3,13 +3,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test browser check format lint docs bench soundness fuzz mutation clean
+.PHONY: demo test browser java check format lint docs bench soundness fuzz mutation clean
 
 demo: $(VENV)/.demo  ## make the environment, install, answer "what does epsilon = 1 mean?", write a report
 	$(BIN)/dprad demo
 	$(BIN)/dprad report -o demo-report.html
 
-test: $(VENV)/.test browser lint  ## install what the tests need, lint, type-check, run the tests
+test: $(VENV)/.test browser java lint  ## install what the tests need, lint, type-check, run the tests
 	$(BIN)/python -m pytest
 
 lint: $(VENV)/.test
@@ -29,10 +29,16 @@ docs: $(VENV)/.test  ## build the documentation as a site, in docs/_build
 	$(BIN)/sphinx-build -W -q docs docs/_build
 	@echo docs/_build/index.html
 
+INSTALL := apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends
+
 browser:  ## Chromium for the tests of the page; without it they are skipped, and say so
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null \
-	  || (apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium) >/dev/null 2>&1 \
+	  || ($(INSTALL) chromium) >/dev/null 2>&1 \
 	  || echo "No Chromium here, and it could not be installed: tests of the page will be skipped."
+
+java:  ## Java for the test of Spark data frames; likewise
+	@command -v java >/dev/null || ($(INSTALL) default-jre-headless) >/dev/null 2>&1 \
+	  || echo "No Java here, and it could not be installed: the test of Spark will be skipped."
 
 bench: $(VENV)/.test  ## compare in one run and print ratios
 	for file in benchmarks/bench_*.py; do $(BIN)/python $$file || exit 1; done

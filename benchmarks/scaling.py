@@ -88,7 +88,10 @@ def promised(promise, threat=None):
 
 def estimated(trials):
     noise = mechanisms.Composed(
-        [mechanisms.Gaussian(sigma=5.0), mechanisms.Laplace(epsilon=1.0, sensitivity=5.0)]
+        [
+            mechanisms.Gaussian(sigma=5.0, sensitivity=19.0),
+            mechanisms.Laplace(epsilon=4.0, sensitivity=19.0),
+        ]
     )
     people = uneven(20)
     return lambda: assess(noise, prior=people, trials=trials)
@@ -161,7 +164,7 @@ CASES = {
         on_numbers(mechanisms.Laplace, Threat(knows="everything")), "values", VALUES,
     ),
     "Gaussian": (
-        on_numbers(mechanisms.Gaussian, sigma=lambda m: m / 4, epsilon=None, sensitivity=None),
+        on_numbers(mechanisms.Gaussian, sigma=lambda m: m / 4, epsilon=None),
         "values", VALUES,
     ),
     "geometric": (on_numbers(mechanisms.Geometric), "values", VALUES),

@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dprad import accounting, attacks, datasets, mechanisms, patients, plots, scenario
+    from dprad import accounting, attacks, datasets, mechanisms, memory, patients, plots, scenario
     from dprad.assessment import assess
     from dprad.attacks.optimal import optimal_attack
     from dprad.auditing import audit
@@ -51,6 +51,7 @@ __all__ = [
     "compare",
     "datasets",
     "mechanisms",
+    "memory",
     "optimal_attack",
     "patients",
     "plots",
@@ -90,6 +91,7 @@ _MODULES = (
     "attacks",
     "datasets",
     "mechanisms",
+    "memory",
     "patients",
     "plots",
     "scenario",

@@ -9,6 +9,7 @@ from dprad.errors import DpradError, number, whole
 from dprad.exact import Sampling, solve, solve_continuous
 from dprad.games import Game, play
 from dprad.guarantees import ADD_REMOVE, Guarantee
+from dprad.memory import limit
 from dprad.priors import Prior
 from dprad.reading import Query, reads
 from dprad.results import Risk
@@ -33,6 +34,7 @@ def assess(
     confidence: float = 0.95,
     rng: int = 0,
     workers: int = 1,
+    memory: float | str | None = None,
 ) -> Risk:
     """The extra risk of taking part in a release.
 
@@ -52,6 +54,9 @@ def assess(
         Draws, confidence of the interval, seed and threads, where the risk can only be estimated
         (compositions, and tolerances with large unary encodings). The same seed gives the same
         result, for any number of workers.
+    memory
+        The most to hold at once, in bytes or as "500 MB" (default: what the machine has). Tighter
+        is slower; a question that cannot be answered within is refused with a sentence.
 
     Returns
     -------
@@ -69,7 +74,19 @@ def assess(
     (0.25, 0.75, 'exact')
 
     """
-    threat = Threat() if threat is None else threat
+    sampling = Sampling(
+        trials=whole(trials, "trials", low=2),
+        confidence=number(confidence, "confidence", low=0, high=1),
+        seed=whole(rng, "rng", low=0, hint="It is a seed."),
+        workers=whole(workers, "workers", low=1),
+    )
+    with limit(memory):
+        return _answer(subject, prior, Threat() if threat is None else threat, query, sampling)
+
+
+def _answer(
+    subject: Any, prior: Prior, threat: Threat, query: Query | None, sampling: Sampling
+) -> Risk:
     game = play(prior, threat)
     if isinstance(subject, Guarantee):
         if query is not None:
@@ -85,12 +102,6 @@ def assess(
             f"{type(subject).__name__} needs a prior, but it is unknown. For an answer without "
             "one, assess its promise: assess(mechanism.guarantee, ...)."
         )
-    sampling = Sampling(
-        trials=whole(trials, "trials", low=2),
-        confidence=number(confidence, "confidence", low=0, high=1),
-        seed=whole(rng, "rng", low=0, hint="It is a seed."),
-        workers=whole(workers, "workers", low=1),
-    )
     return _run(subject, prior, threat, game, query, sampling)
 
 

@@ -21,6 +21,7 @@ import numpy as np
 
 from dprad.arrays import BoolArray, Column, FloatArray, IntArray, unlike
 from dprad.errors import DpradError
+from dprad.memory import block, need
 from dprad.priors import Prior
 from dprad.success import Relation, Sets, Singletons, Windows, starts, tops
 from dprad.threats import Threat, target_values
@@ -30,6 +31,8 @@ EARTH_RADIUS = 6_371_008.8  # metres, mean radius
 ULPS = 4
 # rows of a callable loss are evaluated so many entries at a time
 BLOCK_ENTRIES = 2**22
+# bytes for each pair of a target and a guess that is right about it, while sets are made of them
+MEMBER = 80
 # points at which a continuous prior's window masses are bracketed
 LINE_POINTS = 20_001
 
@@ -270,7 +273,7 @@ def _line(values: Column, eta: float) -> _Success:
         pairs = np.stack([left, right], axis=1)
         windows, guess = np.unique(pairs, axis=0, return_index=True)
         found: list[IntArray] = []
-        many = max(1, BLOCK_ENTRIES // len(windows))
+        many = max(1, block(BLOCK_ENTRIES) // len(windows))
         fibers = fiber[starts(fiber)]
         for begin in range(0, len(fibers), many):
             chunk = fibers[begin : begin + many, None]
@@ -390,7 +393,9 @@ def _haversine(values: Any, columns: tuple[str, ...], eta: float) -> Any:
         )
         return 2 * EARTH_RADIUS * np.arcsin(np.sqrt(np.minimum(h, 1.0))) <= eta
 
-    if tree.count_neighbors(tree, chord) > BLOCK_ENTRIES:
+    pairs = int(tree.count_neighbors(tree, chord))
+    _affordable(pairs, len(lat))
+    if pairs > BLOCK_ENTRIES:
         # so many near pairs that a list of them would be larger than the relation itself
         every = np.arange(len(lat))
         return _blocks(lambda part: near(part[:, None], every[None, :]), every)
@@ -423,9 +428,23 @@ def _blocks(right: Callable[[Any], Any], values: Any) -> Any:
     """A success relation from dense blocks of its rows."""
     from scipy import sparse
 
-    step = max(1, BLOCK_ENTRIES // len(values))
-    parts = (values[a : a + step] for a in range(0, len(values), step))
-    return sparse.vstack([sparse.csr_array(right(part)) for part in parts], format="csr")
+    step = max(1, block(BLOCK_ENTRIES) // len(values))
+    found: list[Any] = []
+    members = 0
+    for a in range(0, len(values), step):
+        found.append(sparse.csr_array(right(values[a : a + step])))
+        members += found[-1].nnz
+        # the rest is taken to be like what was seen
+        _affordable(members * len(values) / (a + found[-1].shape[0]), len(values))
+    return sparse.vstack(found, format="csr")
+
+
+def _affordable(members: float, values: int) -> None:
+    need(
+        MEMBER * members,
+        f"The tolerance (about {members:.2g} pairs of the {values:,} target values count as hits)",
+        "Choose a smaller eta or coarser values.",
+    )
 
 
 # -- continuous priors ---------------------------------------------------------------------------

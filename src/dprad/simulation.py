@@ -23,6 +23,7 @@ from dprad.confidence import betting, clopper_pearson
 from dprad.errors import DpradError, number, whole
 from dprad.games import Game, play
 from dprad.mechanisms.black_box import own_randomness
+from dprad.memory import block
 from dprad.priors import Prior
 from dprad.reading import Query, reads
 from dprad.results import Risk
@@ -98,7 +99,7 @@ def simulate(
     assert prior.probabilities is not None and game.guesses is not None
     read = reads(mechanism, prior, threat, query)
     play_attack = player(attack, game, prior, threat)
-    step = max(16, min(BLOCK_RUNS, BLOCK_ENTRIES // len(read)))
+    step = max(16, min(BLOCK_RUNS, block(BLOCK_ENTRIES) // len(read)))
 
     def runs(index: int, count: int) -> tuple[BoolArray, FloatArray]:
         random = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(index,)))
@@ -114,9 +115,9 @@ def simulate(
 
     plan = [min(step, n - a) for a in range(0, n, step)]
     found, done = [], 0
-    for block in stream(runs, list(enumerate(plan)), workers, threads=False):
-        found.append(block)
-        done += len(block[0])
+    for part in stream(runs, list(enumerate(plan)), workers, threads=False):
+        found.append(part)
+        done += len(part[0])
         tell("runs", done, n)
     right, luck = (np.concatenate(part) for part in zip(*found, strict=True))
     terms = right - luck

@@ -11,7 +11,7 @@ import time
 import joblib
 import pytest
 
-from dprad import Prior, PureDP, audit, mechanisms
+from dprad import Prior, PureDP, assess, audit, experiments, mechanisms, optimal_attack, simulate
 from dprad.cli import main
 
 distributed = pytest.importorskip("distributed")
@@ -68,6 +68,22 @@ def test_a_killed_worker_costs_its_chunk_and_nothing_else(cluster):
 def _workers(cluster):
     found = cluster.run(os.getpid)
     return [{"pid": pid} for pid in found.values()]
+
+
+def test_estimates_simulations_and_experiments_too(cluster, tmp_path):
+    both = mechanisms.Composed([mechanisms.GRR(epsilon=1.0, size=5)] * 2)
+    attack = optimal_attack(both, prior=Prior.uniform(5))
+    question = {"prior": Prior.uniform(5), "trials": 30_000}
+    quick = {"name": "laplace-adult", "quick": True, "runs": 200}
+    estimate, tried = assess(both, **question), simulate(both, attack, **question)
+    made = experiments.run(experiments.Options(**quick))
+    for backend in ({"backend": "dask", "client": cluster}, {"backend": "loky"}):
+        with joblib.parallel_config(**backend):
+            assert assess(both, workers=3, **question) == estimate
+            assert simulate(both, attack, workers=3, **question) == tried
+            again = experiments.run(experiments.Options(**quick, workers=3, out=tmp_path))
+        assert again.rows == made.rows
+        (tmp_path / "laplace-adult.cells.jsonl").unlink()
 
 
 def test_the_command_line(cluster, capsys):

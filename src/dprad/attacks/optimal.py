@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from dprad import memory
 from dprad.arrays import BoolArray, Column, FloatArray, IntArray
 from dprad.errors import DpradError, whole
 from dprad.exact.posterior import expanded
@@ -144,7 +145,7 @@ class OptimalAttack:
         bounds = dict(zip(sets.fiber[begin].tolist(), zip(begin, ends, strict=True), strict=True))
         inside = inside_of(self.mechanism) if values is not None else None
         width = max(len(self.pi), len(sets.mass))
-        step = max(1, BLOCK_ENTRIES // width)
+        step = max(1, memory.block(BLOCK_ENTRIES) // width)
         for a in range(0, count, step):
             part = slice(a, min(a + step, count))
             block = _part(outputs, part)

@@ -17,12 +17,16 @@ from typing import Any
 import numpy as np
 
 from dprad.arrays import FloatArray, IntArray
+from dprad.clock import tell
 from dprad.exact.solution import Solution
 from dprad.games import Game
+from dprad.memory import block
 from dprad.success import Singletons, starts
 
 # Entries of a block: small enough for the cache, large enough to pay for the calls.
 BLOCK_ENTRIES = 2**17
+# Rows that a block of a running maximum has at least.
+ROWS = 8
 # Entries of the blocks from which pbar is summed.
 PBAR_ENTRIES = 2**20
 # Gains that differ by less than this share of an output's probability are ties.
@@ -79,14 +83,14 @@ def sum_by_likelihood(
         return np.asarray(mass[rows] * likelihood(code_of[rows], columns))
 
     if code_of is None:
-        block = mixed
+        joint_of = mixed
     else:
-        block = straight if np.array_equal(code_of, np.arange(size)) else picked
+        joint_of = straight if np.array_equal(code_of, np.arange(size)) else picked
     read = np.bincount(codes, weights=pi, minlength=size)
-    step = max(1, PBAR_ENTRIES // size)
+    step = max(1, block(PBAR_ENTRIES) // size)
     parts = [slice(a, min(a + step, outputs)) for a in range(0, outputs, step)]
     pbar = np.concatenate([read @ likelihood(everyone, part) for part in parts])
-    return sum_over_outputs(Joint(pbar, block), game, method)
+    return sum_over_outputs(Joint(pbar, joint_of), game, method)
 
 
 def sum_over_outputs(joint: Joint, game: Game, method: str) -> Solution:
@@ -105,16 +109,28 @@ def sum_over_outputs(joint: Joint, game: Game, method: str) -> Solution:
 
 def _by_rows(joint: Joint, sets: Singletons) -> tuple[float, float, float]:
     """One fiber, one class a set: a running maximum, likeliest class first."""
-    pbar, near = joint.pbar, TIE * joint.pbar
+    in_order = bool(np.all(np.diff(sets.index) == 1)) and sets.index[0] == 0
+    totals = np.zeros(3)
+    # all outputs at once if a block has room for some rows of them
+    wide = max(1, block(BLOCK_ENTRIES) // ROWS)
+    for k in range(0, len(joint.pbar), wide):
+        columns = slice(k, min(k + wide, len(joint.pbar)))
+        totals += _running(joint, sets, columns, in_order)
+        tell("outputs", columns.stop, len(joint.pbar))
+    rad, luck, hits = totals.tolist()
+    return rad, luck, hits
+
+
+def _running(joint: Joint, sets: Singletons, columns: slice, in_order: bool) -> FloatArray:
+    pbar = joint.pbar[columns]
+    near = TIE * pbar
     best, hit = np.full(len(pbar), -np.inf), np.zeros(len(pbar))
     luck = np.zeros(len(pbar))  # the mass of the class that is guessed
-    everything = slice(0, len(pbar))
-    in_order = bool(np.all(np.diff(sets.index) == 1)) and sets.index[0] == 0
-    step = max(1, BLOCK_ENTRIES // len(pbar))
+    step = max(1, block(BLOCK_ENTRIES) // len(pbar))
     for a in range(0, len(sets.mass), step):
         b = min(a + step, len(sets.mass))
         mass = sets.mass[a:b]
-        gain = joint.block(slice(a, b) if in_order else sets.index[a:b], everything)
+        gain = joint.block(slice(a, b) if in_order else sets.index[a:b], columns)
         np.maximum(hit, gain.max(axis=0), out=hit)
         gain -= mass[:, None] * pbar
         top = gain.max(axis=0)
@@ -125,7 +141,7 @@ def _by_rows(joint: Joint, sets: Singletons) -> tuple[float, float, float]:
         np.maximum(best, top, out=best)
     # a tie with passing is a guess
     luck[best < -near] = 0.0
-    return float(np.maximum(best, 0.0).sum()), float(luck @ pbar), float(hit.sum())
+    return np.array([np.maximum(best, 0.0).sum(), luck @ pbar, hit.sum()])
 
 
 def _by_columns(joint: Joint, game: Game) -> tuple[float, float, float]:
@@ -136,7 +152,7 @@ def _by_columns(joint: Joint, game: Game) -> tuple[float, float, float]:
     run = np.repeat(np.arange(len(begin)), np.diff(np.r_[begin, len(sets.fiber)]))
     classes = slice(0, len(pi))
     rad = success_out = rero = 0.0
-    step = max(1, 4 * BLOCK_ENTRIES // max(len(pi), len(sets.mass)))
+    step = max(1, block(4 * BLOCK_ENTRIES) // max(len(pi), len(sets.mass)))
     for a in range(0, len(joint.pbar), step):
         columns = slice(a, min(a + step, len(joint.pbar)))
         pbar = joint.pbar[columns]
@@ -157,6 +173,7 @@ def _by_columns(joint: Joint, game: Game) -> tuple[float, float, float]:
             chosen = _best(np.where(tied, sets.mass[:, None], 0.0), begin)
         guess = best > near if game.membership else best >= -near
         success_out += float(np.sum(np.where(guess, chosen, 0.0) @ pbar))
+        tell("outputs", columns.stop, len(joint.pbar))
     return rad, success_out, rero
 
 

@@ -28,9 +28,11 @@ from typing import Any
 import numpy as np
 
 from dprad.arrays import BoolArray, FloatArray, IntArray
+from dprad.clock import tell
 from dprad.exact.channel import Joint, sum_over_outputs
 from dprad.exact.solution import Solution
 from dprad.games import Game
+from dprad.memory import block
 from dprad.success import Singletons, Windows, starts
 
 # Entries of a block of gaps.
@@ -82,9 +84,9 @@ def solve_laplace(
         rad, luck, hits = np.add((rad, luck, hits), _alone(sets, weight, points)).tolist()
     elif len(sets.mass):
         begin = starts(sets.fiber)
-        block = max(1, BLOCK_ENTRIES // max(len(points), len(sets.mass)))
-        for k in range(0, len(points) - 1, block):
-            lower, upper = points[:-1][k : k + block], points[1:][k : k + block]
+        step = max(1, block(BLOCK_ENTRIES) // max(len(points), len(sets.mass)))
+        for k in range(0, len(points) - 1, step):
+            lower, upper = points[:-1][k : k + step], points[1:][k : k + step]
             h = np.exp(-np.minimum(upper - lower, MAX_EXPONENT) / 2)
             # weights of the classes as seen from the left and from the right end of each gap
             before = points[:, None] <= lower
@@ -95,6 +97,7 @@ def solve_laplace(
             whole = right.sum(axis=0), left.sum(axis=0)
             more = _gaps(*seen_by, *whole, h, begin, sets.mass, game.membership)
             rad, luck, hits = rad + more[0], luck + more[1], hits + more[2]
+            tell("values", k + len(lower), len(points) - 1)
     return Solution(rad=rad, success_out=luck, rero=hits, method=_METHOD)
 
 
@@ -161,7 +164,7 @@ class _Line:
             east = _rivals(c, self.mass[far:], pbar[j], most)
             rows = len(west) + len(east) + far - near
             mass = np.r_[self.mass[:near][west], self.mass[far:][east], self.mass[near:far]]
-            narrow = max(1, BLOCK_ENTRIES // max(rows, 1))
+            narrow = max(1, block(BLOCK_ENTRIES) // max(rows, 1))
             for g in range(k, j, narrow):
                 lower, upper = (
                     points[g : min(g + narrow, j)],
@@ -175,6 +178,7 @@ class _Line:
                 whole = right[g + 1 : g + 1 + len(h)], left[g : g + len(h)]
                 found = _gaps(up, down, *whole, h, np.zeros(1, dtype=np.intp), mass, membership)
                 rad, luck, hits = rad + found[0], luck + found[1], hits + found[2]
+            tell("values", j, len(points) - 1)
         return rad, luck, hits
 
     def _across(

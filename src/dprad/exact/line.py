@@ -27,6 +27,7 @@ from dprad.exact.solution import Solution
 from dprad.games import Game
 from dprad.mechanisms.density import Density
 from dprad.mechanisms.gaussian import Gaussian
+from dprad.memory import block
 from dprad.success import starts
 
 # The error that is asked for, the halvings that may be spent on it, and what is still an answer.
@@ -84,7 +85,7 @@ def solve_gaussian(
     centre = (edges[1:] + edges[:-1]) / 2
 
     def blocks() -> Iterator[tuple[FloatArray, FloatArray]]:
-        step = max(1, BLOCK_ENTRIES // (legendre.TERMS * len(points)))
+        step = max(1, block(BLOCK_ENTRIES) // (legendre.TERMS * len(points)))
         for a in range(0, count, step):
             t = legendre.nodes(centre[a : a + step], half[a : a + step])
             x = t[None] - scaled[:, None, None]
@@ -105,7 +106,7 @@ def solve_density(
     found = mechanism.panels(points)
     total = 2 * found.series[..., 0] @ found.half
     error = 2 * (float(found.error.sum()) + float(np.abs(total - 1.0).max()))
-    step = max(1, BLOCK_ENTRIES // (legendre.TERMS * len(points)))
+    step = max(1, block(BLOCK_ENTRIES) // (legendre.TERMS * len(points)))
     parts = [slice(a, a + step) for a in range(0, len(found.half), step)]
     blocks = ((found.half[part], found.series[:, part]) for part in parts)
     line = Line(blocks, len(found.half), np.zeros((len(points), 0)), error)

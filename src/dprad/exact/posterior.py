@@ -21,6 +21,7 @@ from dprad.clock import tell
 from dprad.confidence import betting
 from dprad.exact.solution import Sampling, Solution
 from dprad.games import Game
+from dprad.memory import block
 from dprad.success import starts
 from dprad.workers import stream
 
@@ -47,12 +48,12 @@ def estimate(mechanism: Any, game: Game, read: Any, pi: FloatArray, sampling: Sa
         return brackets(game, weight, mechanism.log_likelihood(expanded(outputs), points))
 
     width = max(len(points), len(sets.mass), len(game.probabilities))
-    step = max(1, min(BLOCK_DRAWS, BLOCK_ENTRIES // width))
+    step = max(1, min(BLOCK_DRAWS, block(BLOCK_ENTRIES) // width))
     plan = [min(step, sampling.trials - a) for a in range(0, sampling.trials, step)]
     found, done = [], 0
-    for block in stream(draw, list(enumerate(plan)), sampling.workers, threads=True):
-        found.append(block)
-        done += block.shape[1]
+    for part in stream(draw, list(enumerate(plan)), sampling.workers, threads=True):
+        found.append(part)
+        done += part.shape[1]
         tell("draws", done, sampling.trials)
     gain, luck, hits = np.concatenate(found, axis=1)
     return Solution(

@@ -111,8 +111,8 @@ def _staircase(mechanism: Staircase, points: FloatArray) -> tuple[Any, int]:
     assert mechanism.gamma is not None
     if mechanism.gamma < APART and mechanism.beyond(APART * step) < APART:
         # next to no noise: every record is seen as it is, but for a share of less than APART
-        matrix = np.eye(len(points))
-        return (lambda rows, columns: matrix[rows, columns]), len(points)
+        every = np.arange(len(points))
+        return (lambda rows, columns: np.equal.outer(every[rows], every[columns]) * 1.0), len(every)
     base, points = points[0], points - points[0]
     first, last = points[0], points[-1]
     if mechanism.clamp is None:

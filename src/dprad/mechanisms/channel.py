@@ -11,7 +11,10 @@ from dprad.arrays import FloatArray, IntArray
 from dprad.errors import DpradError
 from dprad.guarantees import REPLACE_ONE, Guarantee, Profile, PureDP
 from dprad.mechanisms.base import categories
+from dprad.memory import block
 
+# Entries that are compared at once.
+BLOCK_ENTRIES = 2**17
 # A row sum this close to one is a rounding matter.
 ROW_TOLERANCE = 1e-9
 
@@ -71,9 +74,12 @@ class Channel:
         def delta(epsilon: float) -> float:
             e = np.exp(epsilon)
             worst = 0.0
-            for row in self.matrix:
-                excess = np.maximum(row[None, :] - e * self.matrix, 0.0).sum(axis=1)
-                worst = max(worst, float(excess.max()))
+            step = max(1, block(BLOCK_ENTRIES) // self.matrix.shape[1])
+            for a in range(0, self.size, step):
+                scaled = e * self.matrix[a : a + step]
+                for row in self.matrix:
+                    excess = np.maximum(row - scaled, 0.0).sum(axis=1)
+                    worst = max(worst, float(excess.max()))
             return min(1.0, worst)
 
         return Profile(delta, neighbours=REPLACE_ONE)
