@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test browser java check format lint docs bench soundness fuzz mutation clean
+.PHONY: demo test browser java check format lint docs bench scaling soundness fuzz mutation clean
 
 demo: $(VENV)/.demo  ## make the environment, install, answer "what does epsilon = 1 mean?", write a report
 	$(BIN)/dprad demo
@@ -42,6 +42,9 @@ java:  ## Java for the test of Spark data frames; likewise
 
 bench: $(VENV)/.test  ## compare in one run and print ratios
 	for file in benchmarks/bench_*.py; do $(BIN)/python $$file || exit 1; done
+
+scaling: $(VENV)/.test  ## time and memory against the size of the question
+	$(BIN)/python benchmarks/scaling.py --out docs
 
 soundness: $(VENV)/.test  ## tens of thousands of random instances; takes a while
 	$(BIN)/python campaigns/soundness.py --out docs/soundness.md

@@ -126,7 +126,7 @@ def workers(many):
     import scaling
 
     claim = {"claim": PureDP(1.0, **NEAR), "prior": Prior.uniform(2)}
-    ready = {"model": mechanisms.GRR(epsilon=1.0, size=2), "trials": 8000, "workers": many}
+    ready = {"model": mechanisms.GRR(epsilon=1.0, size=2), "trials": 3000, "workers": many}
     audit(scaling.waiting, **claim | ready | {"trials": 200})
     return lambda: audit(scaling.waiting, **claim | ready)
 
@@ -231,7 +231,7 @@ def main():
                 break
             points.append((size, *at))
             print(f"{name:28} {size:>11,} {unit:8} {at[0]:9.3f} s {at[1]:8.0f} MB", flush=True)
-            if at[0] > given.limit:
+            if at[0] > given.limit and unit == "values":
                 break
         found[name] = points
         print(f"{name:28} exponent {exponent(points):.2f}", flush=True)

@@ -53,6 +53,7 @@ TOO_SLOW = "dpsgd"
 # Constants that decide how much is done at once, never what comes out.
 SPEED = ("BLOCK_ENTRIES", "BLOCK_DRAWS", "PBAR_ENTRIES", "MAX_ENTRIES", "MAX_RIVALS", "ROUNDS")
 MEMORY = 6 << 30
+SURVIVORS = Path(__file__).with_name("survivors.tsv")
 
 
 # -- mutants -------------------------------------------------------------------------------------
@@ -66,10 +67,12 @@ class Mutant:
     constant: str  # its name, if that is what changes
     code: types.CodeType
 
+    source: str  # the first line of the statement
+
     @property
-    def name(self) -> str:
-        """For people."""
-        return f"{self.path.relative_to(SOURCE)}:{self.lines.start} {self.change}"
+    def key(self) -> tuple[str, str, str]:
+        """What it is, wherever it stands: the file, the statement, the change."""
+        return str(self.path.relative_to(SOURCE)), self.source, self.change
 
 
 _OPERATORS = {"Add": "Sub", "Mult": "Div", "BitAnd": "BitOr", "LShift": "RShift", "Lt": "LtE"}
@@ -83,8 +86,10 @@ _NAMES |= {b: a for a, b in _NAMES.items()}
 
 def mutants(path: Path) -> Iterator[Mutant]:
     """All mutants of a file."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    text = path.read_text(encoding="utf-8")
+    tree, rows = ast.parse(text), text.splitlines()
     for stmt, lines, constant in _statements(tree.body):
+        source = rows[stmt.lineno - 1].strip()
         whole = ast.Module([stmt], []) if constant else tree
         for node in _own(stmt):
             for field, new in _changes(node):
@@ -93,7 +98,7 @@ def mutants(path: Path) -> Iterator[Mutant]:
                 after = ast.unparse(ast.fix_missing_locations(node)).split("\n")[0]
                 ast.fix_missing_locations(stmt)
                 code = compile(whole, str(path), "exec", dont_inherit=True)
-                yield Mutant(path, lines, f"`{before}` -> `{after}`", constant, code)
+                yield Mutant(path, lines, f"`{before}` -> `{after}`", constant, code, source)
                 setattr(node, field, old)
 
 
@@ -172,6 +177,9 @@ class Runner:
     def __init__(self, files: list[Path], jobs: int, budget: float, file: Path | None) -> None:
         self.files, self.jobs, self.budget, self.file = files, jobs, budget, file
         self.results: list[tuple[Mutant, str]] = []
+        # what was killed before need not be killed again
+        kept = json.loads(file.read_text()) if file is not None and file.exists() else []
+        self.killed = Counter(tuple(key) for key, found in kept if found == "killed")
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: Any) -> bool:
@@ -199,6 +207,12 @@ class Runner:
     def _mutate(self, items: list[Any], took: list[float], tests: Any) -> None:
         functions = _functions({str(f) for f in self.files})
         todo = [m for file in self.files for m in mutants(file)]
+        for mutant in todo:
+            if self.killed[mutant.key]:
+                self.killed[mutant.key] -= 1
+                self.results.append((mutant, "killed"))
+        done = {id(m) for m, _ in self.results}
+        todo = [m for m in todo if id(m) not in done]
         random.Random(0).shuffle(todo)  # so that the score is right from the beginning
         print(f"{len(todo):,} mutants", flush=True)
         kills: dict[Path, Counter[int]] = defaultdict(Counter)
@@ -235,7 +249,7 @@ class Runner:
     def save(self) -> None:
         """Every mutant and what became of it, for looking at."""
         if self.file is not None:
-            rows = [(m.name, found) for m, found in self.results]
+            rows = [(m.key, found) for m, found in self.results]
             self.file.write_text(json.dumps(rows, indent=0), encoding="utf-8")
 
     def _reap(self, running: dict[int, tuple[Mutant, int]], kills: Any) -> None:
@@ -318,7 +332,9 @@ def main() -> None:
     parser.add_argument("--only", default="")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--budget", type=float, default=10.0)
-    parser.add_argument("--json", type=Path, default=None, help="every mutant, for looking at")
+    parser.add_argument(
+        "--json", type=Path, default=None, help="keep what became of every mutant; go on from there"
+    )
     given = parser.parse_args()
     files = [f for group in PACKAGES.values() for f in group if given.only in str(f)]
     runner = Runner(files, given.jobs, given.budget, given.json)
@@ -331,23 +347,51 @@ def main() -> None:
         given.out.write_text(page, encoding="utf-8")
 
 
+# Why a mutant may live: each survivor was looked at, and has one of these in survivors.tsv.
+REASONS = {
+    "speed": "only how long it takes: a block's size, where a search begins, how often it halves",
+    "tolerance": "a tolerance or allowance twice as large or small, both valid",
+    "tie": "what happens at the equality of two floats, where both sides give the same number",
+    "same": "the same number in every case: a guard for what cannot be, a common shift, a default",
+    "word": "progress and wording",
+    "safe": "an error bound that stays valid, or is looser than need be",
+}
+
+
 def report(results: list[tuple[Mutant, str]], budget: float) -> str:
     """The page of the documentation."""
-    lines = ["# Mutation testing", "", f"`make mutation`, {datetime.now(UTC).date().isoformat()}, "]
-    lines += [
-        f"at most {budget:g} s of tests a mutant.",
-        "",
-        "| file | mutants | noticed | score |",
-    ]
-    lines += ["|---|---|---|---|"]
-    for group, files in PACKAGES.items():
-        for name, some in [*((f.name, [f]) for f in files), (f"**{group}**", files)]:
-            found = [r for m, r in results if m.path in some]
+    known: dict[tuple[str, str, str], str] = {}
+    for row in SURVIVORS.read_text(encoding="utf-8").splitlines() if SURVIVORS.exists() else []:
+        reason, *key = row.split("\t")
+        known[tuple(key)] = reason  # type: ignore[index]
+    lines = ["# Mutation testing", "", str(__doc__).split("\n\n")[1].replace("\n", " "), ""]
+    when = datetime.now(UTC).date().isoformat()
+    lines += [f"Last run: `make mutation`, {when}, at most {budget:g} s of tests a mutant.", ""]
+    lines += ["| file | mutants | noticed | score | the same program | score without these |"]
+    lines += ["|---|---|---|---|---|---|"]
+    everything = [f for some in PACKAGES.values() for f in some]
+    for group, files in [*PACKAGES.items(), ("all", everything)]:
+        parts = [] if group == "all" else [(f.name, [f]) for f in files]
+        for name, some in [*parts, (f"**{group}**", files)]:
+            found = [(m, r) for m, r in results if m.path in some]
+            killed = sum(r == "killed" for _, r in found)
+            same = sum(r != "killed" and known.get(m.key) in REASONS for m, r in found)
             if found:
-                killed = found.count("killed")
-                lines.append(f"| {name} | {len(found)} | {killed} | {killed / len(found):.1%} |")
-    lines += ["", "Survivors:", ""]
-    lines += [f"- {m.name} ({found})" for m, found in results if found != "killed"]
+                left = max(1, len(found) - same)
+                lines.append(
+                    f"| {name} | {len(found)} | {killed} | {killed / len(found):.1%} | {same} | "
+                    f"{killed / left:.1%} |"
+                )
+    alive = [(m, r) for m, r in results if r != "killed"]
+    why = Counter(known.get(m.key, "not looked at") for m, _ in alive)
+    lines += ["", "Every survivor was looked at (`campaigns/survivors.tsv`):", ""]
+    lines += [f"- {n} {reason}: {REASONS.get(reason, '')}" for reason, n in why.most_common()]
+    lines += ["", "Survivors that would be wrong programs, or were not looked at:", ""]
+    lines += [
+        f"- {m.key[0]}:{m.lines.start} {m.change} ({r})"
+        for m, r in alive
+        if known.get(m.key) not in REASONS
+    ]
     return "\n".join(lines) + "\n"
 
 

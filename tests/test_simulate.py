@@ -138,3 +138,11 @@ def test_bad_input(arguments, words):
     } | arguments
     with pytest.raises(DpradError, match=words):
         simulate(**question)
+
+
+@pytest.mark.parametrize("n", [1, 7])
+def test_clopper_pearson_at_the_ends(n):
+    for k in (0, n):
+        low, high = clopper_pearson(k, n, 0.9)
+        assert low == (0.0 if k == 0 else pytest.approx(0.05 ** (1 / n)))
+        assert high == (1.0 if k == n else pytest.approx(1 - 0.05 ** (1 / n)))

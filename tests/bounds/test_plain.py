@@ -210,13 +210,11 @@ def test_proposition_w(seed):
         cap = [p * (1 - p + min(np.delete(pi, z))) for z, p in enumerate(pi)]
         whole = 1 - float(pi @ pi)
         for promise in (PureDP(1.0, **RO), ApproxDP(0.5, 0.1, **RO), GaussianDP(1.0, **RO)):
-            best = whole
-            for level in np.geomspace(1e-6, max(cap), 1200):
-                filled = [min(level, c) for c in cap]
-                v = whole - sum(filled)
-                if v >= 0:
-                    deltas = promise.delta(np.log([1 + v / x for x in filled]))
-                    best = min(best, v + float(np.sum(np.array(filled) * deltas)))
+            filled = np.minimum(np.geomspace(1e-6, max(cap), 6000)[:, None], cap)
+            filled = filled[filled.sum(axis=1) <= whole]
+            v = whole - filled.sum(axis=1)
+            deltas = promise.delta(np.log1p(v[:, None] / filled).ravel()).reshape(filled.shape)
+            best = min(whole, float(np.min(v + (filled * deltas).sum(axis=1))))
             assert optimum.proposition_w(promise, game) == pytest.approx(best, rel=3e-3, abs=1e-6)
             assert optimum.proposition_w(promise, game) <= best * (1 + 1e-5) + 1e-9
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from dprad import DpradError, Prior, Threat, assess
+from dprad import DpradError, Prior, Threat, assess, legendre
 from dprad.exact import line
 from dprad.mechanisms import Density, Gaussian, Laplace, Piecewise
 from oracles import brute_force, random_instance
@@ -188,3 +188,44 @@ def test_bad_input():
         Gaussian(sigma=0)
     with pytest.raises(DpradError, match="records differ by 2"):
         assess(Gaussian(sigma=1), prior=Prior.uniform(3))
+
+
+# -- what the error bound rests on ----------------------------------------------------------------
+def test_the_steepest_derivative_of_the_normal_density():
+    """Cramer's bound holds for the derivative of the order of the series, and is not loose."""
+    from numpy.polynomial import hermite_e
+
+    x = np.linspace(-9, 9, 200_001)
+    n = legendre.TERMS
+    derivative = hermite_e.hermeval(x, [0.0] * n + [1.0]) * np.exp(-x * x / 2) / np.sqrt(2 * np.pi)
+    top = float(np.abs(derivative).max())
+    assert top <= line._STEEP <= 2.5 * top
+
+
+def test_the_reported_error_is_the_one_of_the_panels():
+    """The interval of an easy question is as wide as the remainder of the series says."""
+    sigma, values = 1.0, 7.0
+    prior = Prior.from_counts({0.0: 1.0, values: 2.0})
+    risk = assess(Gaussian(sigma=sigma, sensitivity=values), prior=prior)
+    reach = 2 * line.REACH + values
+    half = reach / 2 / np.ceil(reach / (2 * line.HALF))
+    remainder = legendre.REMAINDER * line._STEEP * half**legendre.TERMS
+    error = 2e-19 + 2 * remainder * reach
+    low, high = risk.interval
+    assert error <= high - low <= 2 * error + 2e-10
+    assert low <= risk.rad <= high
+    # the likelier of the two is named where its weighted density is larger than pbar's share
+    grid = np.linspace(-9, values + 9, 400_001)
+    p = norm.pdf(grid[None, :] - np.array([[0.0], [values]]))
+    pi = np.array([[1.0], [2.0]]) / 3
+    gain = (pi * (p - (pi * p).sum(axis=0))).max(axis=0)
+    assert risk.rad == pytest.approx(np.trapezoid(gain, grid), abs=1e-8)
+
+
+def test_too_wide_a_range_is_estimated():
+    prior = Prior.from_counts({0.0: 1.0, 2.0 * line.MAX_PANELS * line.HALF + 1: 1.0})
+    span = float(max(prior.support))
+    assert assess(Gaussian(sigma=1.0, sensitivity=span), prior=prior, trials=50).kind == "estimate"
+    near = Prior.from_counts({0.0: 1.0, span - 2 * line.REACH - 2: 1.0})
+    risk = assess(Gaussian(sigma=1.0, sensitivity=span), prior=near, trials=50)
+    assert risk.kind == "exact" and risk.rad == pytest.approx(0.5, abs=1e-9)

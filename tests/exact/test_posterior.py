@@ -177,3 +177,32 @@ def test_a_composition_stays_below_its_promise():
 def test_bad_input(call, words):
     with pytest.raises(DpradError, match=words):
         call()
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.95])
+def test_betting_by_hand(confidence, rng):
+    """The wealth of both bettors at the ends of the interval, term by term."""
+    x = rng.beta(2, 5, size=200)
+    needed = np.log(2 / (1 - confidence))
+
+    def wealth(terms, m):
+        """Bets that the mean is above m; the stakes are those of `x` itself."""
+        total, sum_, spread = 0.0, 0.5, 0.25
+        for t in range(200):
+            variance = spread / (t + 1)
+            stake = min(np.sqrt(2 * needed / (200 * variance)), 0.75 / m)
+            total += np.log(1 + stake * (terms[t] - m))
+            sum_ += x[t]
+            spread += (x[t] - sum_ / (t + 2)) ** 2
+        return total
+
+    low, high = betting(x, confidence)
+    assert wealth(x, low - 1e-6) >= needed >= wealth(x, low + 1e-6)
+    assert wealth(1 - x, 1 - high - 1e-6) >= needed >= wealth(1 - x, 1 - high + 1e-6)
+    assert low < x.mean() < high and betting(x, 1.0) == (0.0, 1.0)
+
+
+def test_what_cannot_be_refuted_is_the_whole_range():
+    assert betting(np.zeros(3), 0.95)[0] == 0.0 and betting(np.ones(3), 0.95)[1] == 1.0
+    low, high = betting(np.ones(2), 0.999)
+    assert low < 0.5 and high == 1.0

@@ -11,6 +11,8 @@ from scipy.stats import beta, norm, truncnorm, uniform
 
 from dprad import Prior, Threat, assess
 from dprad.exact import continuous, nested
+from dprad.exact.solution import Solution
+from dprad.games import play
 from dprad.mechanisms import Duchi, ExponentialInterval, Gaussian, Laplace
 
 LOW, HIGH = 1.0, 4.0
@@ -209,3 +211,86 @@ def test_candidates_hold_the_best_window():
         ends = np.searchsorted(fine, [grid - 0.1, grid + 0.1])
         gains = total[ends[1]] - total[ends[0]]
         assert gains[chosen[i]].max() >= gains.max() - 2e-4
+
+
+# -- how the parts are put together ----------------------------------------------------------------
+def solved(rad, interval=None, kind="exact"):
+    return Solution(
+        rad=rad, success_out=0.2, rero=0.5, method="given", kind=kind, interval=interval
+    )
+
+
+def test_the_interval_is_made_of_the_two_errors():
+    prior, eta = Prior.continuous(beta(2, 3), 0, 1), 0.1
+    noise = Laplace(epsilon=2.0, sensitivity=1.0)
+    game = play(prior, Threat(loss="absolute", eta=eta))
+    cells, (begin, end), (moved, slid) = continuous._windows(
+        prior, eta, continuous.smoothness(noise, 0, 1)
+    )
+    assert 0 < moved + slid <= continuous.TOLERANCE and len(cells.mass) <= continuous.MAX_CELLS
+    length = cells.edges[end] - cells.edges[begin]
+    whole = (begin > 0) & (end < len(cells.mass))
+    assert length[whole] == pytest.approx(2 * eta)
+    assert length.min() == pytest.approx(eta) and length.max() == pytest.approx(2 * eta)
+    seen = []
+
+    def finite(table, values, pi):
+        seen.append(table)
+        assert values == pytest.approx(cells.middle) and pi == pytest.approx(cells.mass)
+        return solved(0.3, (0.298, 0.302))
+
+    found = continuous.solve_continuous(noise, prior, eta, game, finite)
+    assert found.interval == pytest.approx((0.298 - moved, 0.302 + moved + slid), abs=2e-14)
+    assert found.interval[0] < 0.298 - moved and found.interval[1] > 0.302 + moved + slid
+    table = seen[0]
+    pairs = set(zip(begin.tolist(), end.tolist(), strict=True))
+    assert set(zip(table.sets.low.tolist(), table.sets.high.tolist(), strict=True)) == pairs
+    assert table.class_of.tolist() == list(range(len(cells.mass))) and table.fiber.max() == 0
+    assert (found.rad, found.kind) == (0.3, "exact")
+
+    def at(rad, interval=None, kind="exact"):
+        given = solved(rad, interval, kind)
+        return continuous.solve_continuous(noise, prior, eta, game, lambda *_: given)
+
+    assert at(0.3, (0.2, 0.4)).kind == "upper-bound"
+    assert at(0.3, (0.2, 0.4)).rad == pytest.approx(0.4 + moved + slid)
+    assert at(0.3, (0.2, 0.4), "estimate").kind == "estimate"
+    assert at(0.0).interval[0] == 0.0
+    assert at(0.3).interval == pytest.approx((0.3 - moved, 0.3 + moved + slid))
+
+
+def test_membership_lies_between_middles_and_ends():
+    prior = Prior.continuous(beta(2, 3), 0, 1)
+    noise = Laplace(epsilon=2.0, sensitivity=1.0)
+    game = play(prior, Threat(knows="everything"))
+    asked = []
+
+    def finite(table, values, pi):
+        asked.append((values, pi, table))
+        return solved(0.30 if len(asked) == 1 else 0.302)
+
+    found = continuous.solve_continuous(noise, prior, 0.0, game, finite)
+    (middles, mass, table), (ends, halves, _) = asked
+    assert mass.sum() == pytest.approx(1) and halves.sum() == pytest.approx(1)
+    assert middles == pytest.approx((ends[1:] + ends[:-1]) / 2)
+    assert halves[1:-1] == pytest.approx((mass[1:] + mass[:-1]) / 2)
+    assert halves[0] == pytest.approx(mass[0] / 2) and halves[-1] == pytest.approx(mass[-1] / 2)
+    assert table.fiber.tolist() == table.class_of.tolist() == list(range(len(mass)))
+    cells = continuous._measure(prior, ends)
+    error = continuous._moved(cells, continuous.smoothness(noise, 0, 1)).sum()
+    assert error <= continuous.TOLERANCE
+    assert found.rad == pytest.approx(0.301)
+    assert found.interval == pytest.approx((0.30 - error, 0.302 + 2 * error), abs=1e-12)
+
+
+def test_halving_takes_the_cells_that_owe_most():
+    edges = np.array([0.0, 1.0, 2.0, 4.0])
+    assert continuous._halved(edges, np.array([8.0, 0.9, 1.0])).tolist() == [0, 0.5, 1, 2, 3, 4]
+
+
+def test_nothing_can_be_hit_or_missed():
+    prior, noise = Prior.continuous(uniform(), 0, 1), Laplace(epsilon=1.0)
+    never = assess(noise, prior=prior, threat=Threat(loss="absolute", eta=0.0))
+    assert (never.rad, never.success_out, never.rero) == (0.0, 0.0, 0.0)
+    always = assess(noise, prior=prior, threat=Threat(loss="absolute", eta=1.0))
+    assert (always.rad, always.success_out, always.rero) == (0.0, 1.0, 1.0)
