@@ -1,0 +1,41 @@
+"""Known weaknesses in what dprad installs: pip-audit, where an advisory database can be reached."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from importlib import metadata
+
+import pytest
+
+
+def installed_with(name, found):
+    """The package and all that it requires, extras aside."""
+    name = re.sub(r"[-_.]+", "-", name).lower()
+    if name not in found:
+        found.add(name)
+        for line in metadata.requires(name) or []:
+            if "extra ==" not in line:
+                required = re.match(r"[\w.-]+", line).group()
+                try:
+                    installed_with(required, found)
+                except metadata.PackageNotFoundError:
+                    continue  # for another platform
+    return found
+
+
+def test_no_dependency_has_a_known_weakness():
+    command = [sys.executable, "-m", "pip_audit", "--format", "json", "--progress-spinner", "off"]
+    try:
+        made = subprocess.run(command, capture_output=True, text=True, timeout=90)
+        found = json.loads(made.stdout)["dependencies"]
+    except (subprocess.TimeoutExpired, ValueError):
+        pytest.skip("no advisory database can be reached from here: dependencies not audited.")
+    ours = installed_with("dprad", set())
+    known = [d for d in found if d["name"].lower() in ours and "vulns" in d]
+    if not known:
+        pytest.skip("the registry used here has no advisories: dependencies not audited.")
+    weak = {d["name"]: [v["id"] for v in d["vulns"]] for d in known if d["vulns"]}
+    assert not weak
