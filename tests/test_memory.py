@@ -88,7 +88,7 @@ def test_what_is_too_big_is_said_in_a_sentence():
             GRR(epsilon=1.0, size=1600), prior=prior, memory="20 MB",
             threat=Threat(loss="haversine", eta=1e5),
         )  # fmt: skip
-    assert "205 MB, but 20 MB may be used" in str(told.value)
+    assert "256 MB, but 20 MB may be used" in str(told.value)
     with pytest.raises(DpradError, match="smaller eta"):
         assess(
             PureDP(1.0, neighbours="replace-one"), prior=uneven(2000), memory=50e6,

@@ -32,7 +32,7 @@ ULPS = 4
 # rows of a callable loss are evaluated so many entries at a time
 BLOCK_ENTRIES = 2**22
 # bytes for each pair of a target and a guess that is right about it, while sets are made of them
-MEMBER = 80
+MEMBER = 100
 # points at which a continuous prior's window masses are bracketed
 LINE_POINTS = 20_001
 
@@ -395,15 +395,17 @@ def _haversine(values: Any, columns: tuple[str, ...], eta: float) -> Any:
 
     pairs = int(tree.count_neighbors(tree, chord))
     _affordable(pairs, len(lat))
-    if pairs > BLOCK_ENTRIES:
-        # so many near pairs that a list of them would be larger than the relation itself
-        every = np.arange(len(lat))
-        return _blocks(lambda part: near(part[:, None], every[None, :]), every)
-    i, j = tree.query_pairs(chord, output_type="ndarray").T
-    close = near(i, j)
-    i, j, own = i[close], j[close], np.arange(len(lat))
-    rows, cols = np.concatenate([i, j, own]), np.concatenate([j, i, own])
-    return sparse.csr_array((np.ones(len(rows), dtype=bool), (rows, cols)), shape=(len(lat),) * 2)
+    # rows of the relation, so many at a time that their near pairs fit a block
+    step = max(1, int(len(lat) * block(BLOCK_ENTRIES) / pairs))
+    found = []
+    for a in range(0, len(lat), step):
+        part = cKDTree(points[a : a + step])
+        close = part.sparse_distance_matrix(tree, chord, output_type="ndarray")
+        i, j = close["i"], close["j"]
+        kept = near(a + i, j)
+        rows = (np.ones(int(kept.sum()), dtype=bool), (i[kept], j[kept]))
+        found.append(sparse.csr_array(rows, shape=(part.n, len(lat))))
+    return sparse.vstack(found, format="csr")
 
 
 def _evaluate(loss: Callable[[Any, Any], Any], values: Any, eta: float) -> Any:
