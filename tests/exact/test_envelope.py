@@ -11,7 +11,7 @@ from scipy.integrate import quad
 
 from dprad import DpradError, Prior, Threat, assess
 from dprad.exact import envelope
-from dprad.mechanisms import ExponentialInterval, Geometric, Laplace
+from dprad.mechanisms import Channel, ExponentialInterval, Geometric, Laplace
 from oracles import brute_force, random_instance
 
 
@@ -210,6 +210,19 @@ def test_the_short_ways_equal_the_long_one(knows, seed, monkeypatch):
         assert short.rad == pytest.approx(long.rad, abs=1e-14, rel=1e-12)
         assert short.rero == pytest.approx(long.rero, abs=1e-12)
         assert short.success_out == pytest.approx(long.success_out, abs=1e-9)
+
+
+@pytest.mark.parametrize("knows", ["nothing", "everything", lambda table: [0, 1, 0]])
+@pytest.mark.parametrize("read", [[3, 3, 3], [3, 3, 5]])
+def test_records_that_read_alike(knows, read):
+    """One value, or fewer than records: no gap, or gaps with several records at their ends."""
+    prior, threat = Prior.from_probabilities([0.5, 0.3, 0.2]), Threat(knows=knows)
+    noise = Laplace(epsilon=2.0, sensitivity=2.0)
+    risk = assess(noise, prior=prior, threat=threat, query=lambda table: read)
+    fine = np.linspace(-60, 68, 40_001)
+    p = density(fine[None, :], np.array(read)[:, None], 1.0) * (fine[1] - fine[0])
+    channel = Channel(p / p.sum(axis=1, keepdims=True))
+    assert risk.rad == pytest.approx(assess(channel, prior=prior, threat=threat).rad, abs=1e-5)
 
 
 @pytest.mark.parametrize("knows", ["nothing", "everything"])

@@ -33,7 +33,7 @@ from dprad.exact.channel import Joint, sum_over_outputs
 from dprad.exact.solution import Solution
 from dprad.games import Game
 from dprad.memory import block
-from dprad.success import Singletons, Windows, starts
+from dprad.success import Sets, Singletons, Windows, starts
 
 # Entries of a block of gaps.
 BLOCK_ENTRIES = 2**18
@@ -76,29 +76,43 @@ def solve_laplace(
         seen *= -np.expm1([ends[0] - points[0], points[-1] - ends[1]])
     outer = np.asarray(weight @ seen)
     tails = sum_over_outputs(Joint(outer.sum(axis=0), lambda r, c: outer[r, c]), game, _METHOD)
-    rad, luck, hits = tails.rad, tails.success_out, tails.rero
+    rad, luck, hits = _between(game, sets, weight, points)
+    return Solution(
+        rad=tails.rad + rad,
+        success_out=tails.success_out + luck,
+        rero=tails.rero + hits,
+        method=_METHOD,
+    )
+
+
+Totals = tuple[float, float, float]  # RAD, luck and hits
+
+
+def _between(game: Game, sets: Sets, weight: Any, points: FloatArray) -> Totals:
+    """All gaps, the shortest way."""
+    if len(points) == 1 or not len(sets.mass):
+        return 0.0, 0.0, 0.0
     line = _Line.of(game, weight)
     if line is not None:
-        rad, luck, hits = np.add((rad, luck, hits), line.between(points, game.membership)).tolist()
-    elif isinstance(sets, Singletons) and _apart(game, weight) and points[-1] - points[0] <= FAR:
-        rad, luck, hits = np.add((rad, luck, hits), _alone(sets, weight, points)).tolist()
-    elif len(sets.mass):
-        begin = starts(sets.fiber)
-        step = max(1, block(BLOCK_ENTRIES) // max(len(points), len(sets.mass)))
-        for k in range(0, len(points) - 1, step):
-            lower, upper = points[:-1][k : k + step], points[1:][k : k + step]
-            h = np.exp(-np.minimum(upper - lower, MAX_EXPONENT) / 2)
-            # weights of the classes as seen from the left and from the right end of each gap
-            before = points[:, None] <= lower
-            seen = np.exp(-np.where(before, lower - points[:, None], points[:, None] - upper))
-            left = np.asarray(weight @ np.where(before, seen, 0.0))
-            right = np.asarray(weight @ np.where(before, 0.0, seen))
-            seen_by = sets.sums(right), sets.sums(left)  # coefficients of 1/y and of y
-            whole = right.sum(axis=0), left.sum(axis=0)
-            more = _gaps(*seen_by, *whole, h, begin, sets.mass, game.membership)
-            rad, luck, hits = rad + more[0], luck + more[1], hits + more[2]
-            tell("values", k + len(lower), len(points) - 1)
-    return Solution(rad=rad, success_out=luck, rero=hits, method=_METHOD)
+        return line.between(points, game.membership)
+    if isinstance(sets, Singletons) and _apart(game, weight) and points[-1] - points[0] <= FAR:
+        return _alone(sets, weight, points)
+    total = np.zeros(3)
+    begin = starts(sets.fiber)
+    step = max(1, block(BLOCK_ENTRIES) // max(len(points), len(sets.mass)))
+    for k in range(0, len(points) - 1, step):
+        lower, upper = points[:-1][k : k + step], points[1:][k : k + step]
+        h = np.exp(-np.minimum(upper - lower, MAX_EXPONENT) / 2)
+        # weights of the classes as seen from the left and from the right end of each gap
+        before = points[:, None] <= lower
+        seen = np.exp(-np.where(before, lower - points[:, None], points[:, None] - upper))
+        left = np.asarray(weight @ np.where(before, seen, 0.0))
+        right = np.asarray(weight @ np.where(before, 0.0, seen))
+        seen_by = sets.sums(right), sets.sums(left)  # coefficients of 1/y and of y
+        whole = right.sum(axis=0), left.sum(axis=0)
+        total += _gaps(*seen_by, *whole, h, begin, sets.mass, game.membership)
+        tell("values", k + len(lower), len(points) - 1)
+    return float(total[0]), float(total[1]), float(total[2])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -129,9 +143,9 @@ class _Line:
         line = cls(weight.data, place, low[order], high[order], sets.mass[order])
         in_order = np.all(np.diff(place) >= 0) and np.all(np.diff(line.high) >= 0)
         alone = np.all(np.diff(weight.indptr) == 1) and game.nothing_known
-        return line if len(low) and in_order and alone else None
+        return line if in_order and alone else None
 
-    def between(self, points: FloatArray, membership: bool) -> tuple[float, float, float]:
+    def between(self, points: FloatArray, membership: bool) -> Totals:
         """RAD, luck and hits of all gaps."""
         value, one = points[self.place], self.high - self.low == 1
         before, after = _scan(self.weight, value), _scan(self.weight[::-1], -value[::-1])[::-1]
@@ -150,7 +164,7 @@ class _Line:
         left = before[np.searchsorted(self.place, numbers, "right") - 1]
         right = after[np.searchsorted(self.place, numbers, "left")]
         pbar = left + right - np.bincount(self.place, weights=self.weight)
-        rad = luck = hits = 0.0
+        total = np.zeros(3)
         step = max(32, int(np.sqrt(len(points) / 8)))
         for k in range(0, len(points) - 1, step):
             j = min(k + step, len(points) - 1)
@@ -176,10 +190,9 @@ class _Line:
                 self._across(slice(near, far), value, lower, upper, up, down)
                 h = np.exp(-np.minimum(upper - lower, MAX_EXPONENT) / 2)
                 whole = right[g + 1 : g + 1 + len(h)], left[g : g + len(h)]
-                found = _gaps(up, down, *whole, h, np.zeros(1, dtype=np.intp), mass, membership)
-                rad, luck, hits = rad + found[0], luck + found[1], hits + found[2]
+                total += _gaps(up, down, *whole, h, np.zeros(1, dtype=np.intp), mass, membership)
             tell("values", j, len(points) - 1)
-        return rad, luck, hits
+        return float(total[0]), float(total[1]), float(total[2])
 
     def _across(
         self,
@@ -209,7 +222,7 @@ def _apart(game: Game, weight: Any) -> bool:
     return game.everything_known and bool(np.all(np.diff(weight.indptr) == 1))
 
 
-def _alone(sets: Singletons, weight: Any, points: FloatArray) -> tuple[float, float, float]:
+def _alone(sets: Singletons, weight: Any, points: FloatArray) -> Totals:
     """RAD, luck and hits of all gaps if every class is apart."""
     place, own, mass = weight.indices[sets.index], weight.data[sets.index], sets.mass
     total, last = np.asarray(weight.sum(axis=0)).reshape(-1), len(points) - 1
@@ -280,7 +293,7 @@ def _gaps(
     begin: IntArray,
     mass: FloatArray,
     membership: bool,
-) -> tuple[float, float, float]:
+) -> Totals:
     """RAD, luck and hits of some gaps, from the weights of all sets (rows) and of everyone."""
     hits = _envelope(up, down, h, begin, None)[0]
     gain = up - mass[:, None] * all_up, down - mass[:, None] * all_down
