@@ -42,7 +42,9 @@ def stream(
         return
     found = pool(delayed(work)(*task) for task in tasks)
     try:
-        yield from found
+        # not `yield from`, which would close it before we can
+        for result in found:  # noqa: UP028
+            yield result
     finally:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that tasks are dropped: someone had enough
