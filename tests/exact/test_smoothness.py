@@ -27,6 +27,7 @@ def densities(mechanism, z, t):
     ("mechanism", "ends", "slack"),
     [
         (Laplace(epsilon=2.0, sensitivity=3.0), (-40, 45), 1.002),
+        (Laplace(epsilon=9.0, sensitivity=3.0), (-10, 15), 1.01),
         (Gaussian(sigma=0.8), (-8, 13), 1.2),
         (ExponentialInterval(epsilon=3.0, bounds=(0.0, 6.0)), (0, 6), 1.05),
         (ExponentialInterval(epsilon=30.0, bounds=(LOW, HIGH)), (LOW, HIGH), 1.2),
@@ -61,6 +62,29 @@ def test_smoothness_is_an_upper_bound_and_near(mechanism, ends, slack):
     second = np.abs(first[1] - first[0]).sum(axis=1) * dt / (2 * wide)
     bound = smooth.curvature(some)
     assert np.all(bound >= second * 0.97) and np.median(bound / second) <= 2.5
+
+
+def test_the_exponential_mechanism_by_hand():
+    """V = r (1 + tilt), C = r^2 (4/T + 2 tilt + 2 tilt^2), tilt = |T'|/(r T), T' by differences."""
+    noise = ExponentialInterval(epsilon=4.0, bounds=(0.5, 6.0))
+    smooth, r = continuous.smoothness(noise, LOW, HIGH), noise.rate
+    z, step = np.linspace(LOW, HIGH, 9), 1e-6
+    total = noise.total(z)
+    tilt = np.abs(noise.total(z + step) - noise.total(z - step)) / (2 * step) / (r * total)
+    assert smooth.variation(z) == pytest.approx(r * (1 + tilt), rel=1e-6)
+    expected = r * r * (4 / total + 2 * tilt + 2 * tilt**2)
+    assert smooth.curvature(z) == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_ridge_by_hand():
+    """The integral over t of the largest height(z) e^{-r|t - z|}: all z, all t."""
+    z, r, ends = np.linspace(1.0, 3.0, 401), 2.5, (0.25, 5.0)
+    height = 1.0 + np.sin(4 * z) ** 2
+    t = np.linspace(*ends, 20_001)
+    plain = np.max(height * np.exp(-r * np.abs(t[:, None] - z)), axis=1)
+    expected = float(np.trapezoid(plain, t))
+    found = continuous._ridge(height, z, r, ends)
+    assert expected <= found <= expected * 1.01
 
 
 def test_two_outputs():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from scipy.linalg import hadamard
 from test_support import unary_channel
 
 from dprad import Prior, Threat, assess
+from dprad.exact import steps
 from dprad.mechanisms import (
     THE,
     DiscreteGaussian,
@@ -243,3 +245,43 @@ def test_a_mechanism_of_ones_own(rng):
     risk = assess(Mine(), prior=prior, trials=4000, confidence=0.9999)
     exact = assess(Channel(matrix), prior=prior).rad
     assert risk.kind == "estimate" and risk.interval[0] <= exact <= risk.interval[1]
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        Duchi(epsilon=2.0, bounds=(0, 9)),
+        Piecewise(epsilon=0.5, bounds=(0, 9)),
+        Piecewise(epsilon=12.0, bounds=(0, 9)),
+        Piecewise(epsilon=40.0, bounds=(0, 9)),  # windows that do not meet
+        Hybrid(epsilon=3.0, bounds=(0, 9)),
+        Staircase(epsilon=1.0, sensitivity=9),
+        Staircase(epsilon=200.0, sensitivity=9),
+        Staircase(epsilon=2.0, sensitivity=9, gamma=0.9),
+        Staircase(epsilon=1.5, sensitivity=9, clamp=(-4.0, 20.0)),
+        Staircase(epsilon=1.5, sensitivity=9, clamp=(0.0, 9.0)),
+        Staircase(epsilon=0.0, sensitivity=9),
+    ],
+)
+def test_pieces_are_channels(mechanism):
+    """Chances of all pieces add up to one, record by record, and blocks are parts of the whole."""
+    points = np.array([0.0, 0.5, 3.0, 4.25, 9.0])
+    likelihood, width = steps.columns_of(mechanism, points)
+    everything = likelihood(slice(0, 5), slice(0, width))
+    assert everything.shape == (5, width) and np.all(everything >= 0)
+    assert everything.sum(axis=1) == pytest.approx(np.ones(5), abs=1e-9)
+    some = likelihood(np.array([3, 1]), slice(width // 3, width))
+    assert some == pytest.approx(everything[[3, 1], width // 3 :])
+    change = moved(mechanism, 1000.0)
+    there = replace(mechanism, **change) if change else mechanism
+    shifted, same = steps.columns_of(there, points + 1000.0)
+    assert same == width
+    assert shifted(slice(0, 5), slice(0, width)) == pytest.approx(everything, abs=1e-9)
+
+
+def moved(mechanism, by):
+    """The parameters that must move with the values."""
+    for name in ("bounds", "clamp"):
+        if getattr(mechanism, name, None) is not None:
+            return {name: tuple(x + by for x in getattr(mechanism, name))}
+    return {}
