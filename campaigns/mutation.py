@@ -195,7 +195,10 @@ class Runner:
             cover.stop()
             took.append(time.perf_counter() - begin)
             sound.append(all(r.passed for r in reports))
-        print(f"{len(items):,} tests, {sum(took):.0f} s; not sound: {sound.count(False)}")
+        print(f"{len(items):,} tests, {sum(took):.0f} s")
+        for item, passed in zip(items, sound, strict=True):
+            if not passed:
+                print(f"left out, for it fails: {item.nodeid}")
         tests: dict[tuple[str, int], set[int]] = defaultdict(set)
         data = cover.get_data()
         for file in data.measured_files():

@@ -96,3 +96,10 @@ def test_a_table_of_anything(tmp_path):
     files = write(shown, tmp_path / "new", "dprad reproduce mechanisms")
     assert files[0].read_text() == "x,y,z\n1.23457,,a\n"
     assert "| 1.235 |  |" in files[4].read_text() and "p 1, 2." in files[4].read_text()
+
+
+def test_a_cell_that_comes_twice_is_run_once():
+    grid = [{"a": 1}, {"a": 1}, {"a": 2}]
+    options = experiments.Options(name="mechanisms")
+    found = experiments.cells(options, grid, lambda cell, seed: [cell | {"seed": seed}])
+    assert [(r["a"], r["seed"]) for r in found] == [(1, 0), (1, 0), (2, 2)]

@@ -436,15 +436,14 @@ def _blocks(right: Callable[[Any], Any], values: Any) -> Any:
     for a in range(0, len(values), step):
         found.append(sparse.csr_array(right(values[a : a + step])))
         members += found[-1].nnz
-        # the rest is taken to be like what was seen
-        _affordable(members * len(values) / (a + found[-1].shape[0]), len(values))
+        _affordable(members, len(values))
     return sparse.vstack(found, format="csr")
 
 
-def _affordable(members: float, values: int) -> None:
+def _affordable(members: int, values: int) -> None:
     need(
         MEMBER * members,
-        f"The tolerance (about {members:.2g} pairs of the {values:,} target values count as hits)",
+        f"The tolerance ({members:,} pairs of the {values:,} target values or more count as hits)",
         "Choose a smaller eta or coarser values.",
     )
 

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from functools import cache
+from pathlib import Path
 
 from dprad.errors import DpradError
 
@@ -37,15 +39,26 @@ def limit(memory: float | str | None) -> Iterator[None]:
         _limit.reset(before)
 
 
+def given() -> float | None:
+    """The limit that was set, if any."""
+    return _limit.get()
+
+
 def allowed() -> float:
-    """The limit in bytes: the one set, or what the machine has."""
-    found = _limit.get()
-    if found is not None:
-        return found
-    try:
-        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (AttributeError, OSError, ValueError):
-        return 8e9
+    """The limit in bytes: the one set, or what the machine (or its container) has."""
+    found = given()
+    return _machine() if found is None else found
+
+
+@cache
+def _machine() -> float:
+    sizes = [8e9]
+    with suppress(AttributeError, OSError, ValueError):
+        sizes = [float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))]
+    for file in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        with suppress(OSError, ValueError):  # "max" is no limit
+            sizes.append(float(Path(file).read_text(encoding="utf-8")))
+    return min(sizes)
 
 
 def block(entries: int) -> int:

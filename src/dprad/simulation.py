@@ -23,7 +23,6 @@ from dprad.confidence import betting, clopper_pearson
 from dprad.errors import DpradError, number, whole
 from dprad.games import Game, play
 from dprad.mechanisms.black_box import own_randomness
-from dprad.memory import block
 from dprad.priors import Prior
 from dprad.reading import Query, reads
 from dprad.results import Risk
@@ -33,6 +32,8 @@ from dprad.workers import stream
 # Runs that are held at once, and the numbers they may take.
 BLOCK_RUNS = 2**13
 BLOCK_ENTRIES = 2**22
+# Tasks for each worker.
+TASKS = 4
 
 Attack = Callable[..., Any]
 
@@ -62,7 +63,8 @@ def simulate(
     prior, threat, query
         As for `assess`.
     trials, confidence, rng, workers
-        Runs, confidence of the interval, seed, processes (they do not change the result).
+        Runs, confidence of the interval, seed, processes. Workers do not change the result of an
+        attack that depends on its arguments alone.
 
     Returns
     -------
@@ -99,7 +101,7 @@ def simulate(
     assert prior.probabilities is not None and game.guesses is not None
     read = reads(mechanism, prior, threat, query)
     play_attack = player(attack, game, prior, threat)
-    step = max(16, min(BLOCK_RUNS, block(BLOCK_ENTRIES) // len(read)))
+    step = max(16, min(BLOCK_RUNS, BLOCK_ENTRIES // len(read)))
 
     def runs(index: int, count: int) -> tuple[BoolArray, FloatArray]:
         random = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(index,)))
@@ -113,12 +115,17 @@ def simulate(
         other = random.choice(len(read), size=count, p=prior.probabilities)
         return right, hits(game, other, play_attack(outputs, other, random)).astype(float)
 
-    plan = [min(step, n - a) for a in range(0, n, step)]
-    found, done = [], 0
-    for part in stream(runs, list(enumerate(plan)), workers, threads=False):
-        found.append(part)
-        done += len(part[0])
-        tell("runs", done, n)
+    def several(blocks: list[tuple[int, int]]) -> list[tuple[BoolArray, FloatArray]]:
+        return [runs(*each) for each in blocks]
+
+    plan = list(enumerate(min(step, n - a) for a in range(0, n, step)))
+    # what is sent to a process may be large, so not for every block
+    many = 1 if workers == 1 else -(-len(plan) // (TASKS * workers))
+    tasks = [(plan[a : a + many],) for a in range(0, len(plan), many)]
+    found: list[tuple[BoolArray, FloatArray]] = []
+    for some in stream(several, tasks, workers, threads=False):
+        found += some
+        tell("runs", min(n, step * len(found)), n)
     right, luck = (np.concatenate(part) for part in zip(*found, strict=True))
     terms = right - luck
     rad = float(terms.mean())

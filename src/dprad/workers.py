@@ -9,12 +9,17 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
+from pickle import PicklingError
 from typing import Any
 
+from dprad import memory
 from dprad.errors import DpradError
 
 # Tasks that are handed to every worker ahead of what has been taken.
 AHEAD = 4
+# The least memory that a worker is given, whatever the limit.
+LEAST = 1e6
 
 
 def stream(
@@ -30,6 +35,9 @@ def stream(
         return
     from joblib import Parallel, delayed
 
+    share = memory.given()
+    if share is not None:
+        work = partial(_within, max(LEAST, share / workers), work)
     ahead = AHEAD * workers  # so that little is left running when it is closed
     about: dict[str, Any] = {"n_jobs": workers, "prefer": "threads" if threads else None}
     try:
@@ -45,10 +53,22 @@ def stream(
         # not `yield from`, which would close it before we can
         for result in found:  # noqa: UP028
             yield result
+    except (PicklingError, AttributeError, TypeError) as error:
+        if "pickle" not in str(error).lower():
+            raise
+        raise DpradError(
+            f"workers must be 1 here: what is run cannot be sent to another process ({error})."
+        ) from None
     finally:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that tasks are dropped: someone had enough
             found.close()
+
+
+def _within(limit: float, work: Callable[..., Any], *task: Any) -> Any:
+    """A worker's share of the memory."""
+    with memory.limit(limit):
+        return work(*task)
 
 
 @contextmanager

@@ -201,15 +201,37 @@ def test_the_short_ways_equal_the_long_one(knows, seed, monkeypatch):
         noise = Laplace(epsilon=span * 10.0 ** rng.uniform(-4, 3), sensitivity=span)
         if rng.random() < 0.3:
             ends = float(min(prior.support)) - rng.random(), float(max(prior.support)) + 1
-            noise = ExponentialInterval(epsilon=10.0 ** rng.uniform(-1, 2.5), bounds=ends)
-        short = assess(noise, prior=prior, threat=threat)
+            noise = ExponentialInterval(epsilon=10.0 ** rng.uniform(-5, 2.5), bounds=ends)
+        query = None
+        if rng.random() < 0.4:
+            # other numbers than the targets, in any order, some of them twice
+            numbers = rng.choice(prior.support.astype(float), prior.size).tolist()
+            query = lambda _, numbers=numbers: numbers  # noqa: E731
+        short = assess(noise, prior=prior, threat=threat, query=query)
         with monkeypatch.context() as patch:
             patch.setattr(envelope._Line, "of", lambda *_: None)
             patch.setattr(envelope, "_apart", lambda *_: False)
-            long = assess(noise, prior=prior, threat=threat)
-        assert short.rad == pytest.approx(long.rad, abs=1e-14, rel=1e-12)
-        assert short.rero == pytest.approx(long.rero, abs=1e-12)
-        assert short.success_out == pytest.approx(long.success_out, abs=1e-9)
+            long = assess(noise, prior=prior, threat=threat, query=query)
+        assert short.rad == pytest.approx(long.rad, abs=1e-14, rel=1e-9)
+        assert short.rero == pytest.approx(long.rero, abs=1e-9)
+        assert short.success_out == pytest.approx(long.success_out, abs=1e-7)
+
+
+def test_a_record_with_nearly_all_the_mass():
+    prior = Prior.from_counts({0: 1, 1: 1e11, 2: 1})
+    risk = assess(
+        Laplace(epsilon=9e5, sensitivity=2), prior=prior, threat=Threat(knows="everything")
+    )
+    assert risk.rad == pytest.approx(4e-11, rel=1e-6) and risk.success_out == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 1e-6, 1e-9])
+@pytest.mark.parametrize("knows", ["nothing", "everything"])
+def test_next_to_nothing_is_told_to_its_digits(epsilon, knows):
+    """Two values at the ends: both densities differ by a first-order term, epsilon/16."""
+    noise = ExponentialInterval(epsilon=epsilon, bounds=(0, 1))
+    risk = assess(noise, prior=Prior.uniform(2), threat=Threat(knows=knows))
+    assert risk.rad == pytest.approx(epsilon / 16, rel=1e-3)
 
 
 @pytest.mark.parametrize("knows", ["nothing", "everything", lambda table: [0, 1, 0]])

@@ -21,6 +21,7 @@ from dprad import memory
 from dprad.arrays import BoolArray, Column, FloatArray, IntArray
 from dprad.errors import DpradError, whole
 from dprad.exact.posterior import expanded
+from dprad.exact.posterior import part as part_of
 from dprad.games import Game, play
 from dprad.mechanisms import packed
 from dprad.mechanisms.base import Mechanism, categories
@@ -146,9 +147,10 @@ class OptimalAttack:
         inside = inside_of(self.mechanism) if values is not None else None
         width = max(len(self.pi), len(sets.mass))
         step = max(1, memory.block(BLOCK_ENTRIES) // width)
+        lottery = rng.random(count)
         for a in range(0, count, step):
             part = slice(a, min(a + step, count))
-            block = _part(outputs, part)
+            block = part_of(outputs, part)
             gain = None if inside is not None else self._gains(block)
             for x in np.unique(fiber[part]).tolist():
                 if x not in bounds:
@@ -157,7 +159,7 @@ class OptimalAttack:
                 here = np.flatnonzero(fiber[part] == x)
                 if inside is not None and values is not None:
                     assert isinstance(sets, Singletons)
-                    hit = inside(_part(block, here), values[sets.index[low:high]])
+                    hit = inside(part_of(block, here), values[sets.index[low:high]])
                     score = np.where(hit, sets.mass[low:high], -1.0)
                     limit = 0.0
                 else:
@@ -166,7 +168,9 @@ class OptimalAttack:
                 best = score.max(axis=1)
                 slack = TIE * np.abs(best) if inside is not None else TIE
                 tied = score >= (best - slack)[:, None]
-                chosen = np.argmax(tied * rng.random(tied.shape), axis=1)
+                # any of those that tie, by one number for every output
+                pick = lottery[a + here] * tied.sum(axis=1)
+                chosen = np.argmax(np.cumsum(tied, axis=1) > pick[:, None], axis=1)
                 named = np.where(best >= limit, sets.guess[low:high][chosen], -1)
                 guess[a + here] = named
         return guess
@@ -260,12 +264,6 @@ def _hashing(mechanism: Hashing) -> Any:
 @inside_of.register
 def _hadamard(mechanism: HadamardResponse) -> Any:
     return lambda outputs, codes: mechanism.inside(outputs[:, None], codes)
-
-
-def _part(outputs: Any, part: Any) -> Any:
-    if isinstance(outputs, tuple):
-        return tuple(_part(o, part) for o in outputs)
-    return outputs[part]
 
 
 def _outputs(outputs: Any, mechanism: Any) -> Any:

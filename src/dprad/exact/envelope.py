@@ -10,11 +10,11 @@ the same.
 All gaps of a block and all fibers are walked at once, from one corner of the envelope to the next.
 O(m R p) for m values, R sets and p pieces an envelope (few); memory a few blocks.
 
-Nothing known, records read in the order of their targets: most sets need not be looked at. All sets
-to the left of a block of gaps gain ``a X - b P``, with a their weight as seen from there, b their
-mass, X the noise and P = pbar; P/X rises along the block, so the set that is best at its beginning
-and the one that is best at its end beat all others that they beat where they cross. Likewise on the
-right. O(m (W + sqrt(m))) for sets of up to W values.
+Nothing known, and one class a set or records read in the order of their targets: most sets need not
+be looked at. All sets to the left of a block of gaps gain ``a X - b P``, with a their weight seen
+from there, b their mass, X the noise and P = pbar; P/X rises along the block, so the set that is
+best at its beginning and the one that is best at its end beat all others that they beat where they
+cross. Likewise on the right. O(m (W + sqrt(m))) for sets of up to W values.
 
 Everything known: P/X rises to the right of a record, and to its left, so it gains on one interval
 around it, which ends where P/X reaches its own height. O(m log m).
@@ -99,10 +99,9 @@ def _between(game: Game, sets: Sets, weight: Any, points: FloatArray) -> Totals:
         return _alone(sets, weight, points)
     total = np.zeros(3)
     begin = starts(sets.fiber)
-    step = max(1, block(BLOCK_ENTRIES) // max(len(points), len(sets.mass)))
+    step = max(1, block(BLOCK_ENTRIES) // max(len(points), *weight.shape, len(sets.mass)))
     for k in range(0, len(points) - 1, step):
         lower, upper = points[:-1][k : k + step], points[1:][k : k + step]
-        h = np.exp(-np.minimum(upper - lower, MAX_EXPONENT) / 2)
         # weights of the classes as seen from the left and from the right end of each gap
         before = points[:, None] <= lower
         seen = np.exp(-np.where(before, lower - points[:, None], points[:, None] - upper))
@@ -110,14 +109,14 @@ def _between(game: Game, sets: Sets, weight: Any, points: FloatArray) -> Totals:
         right = np.asarray(weight @ np.where(before, 0.0, seen))
         seen_by = sets.sums(right), sets.sums(left)  # coefficients of 1/y and of y
         whole = right.sum(axis=0), left.sum(axis=0)
-        total += _gaps(*seen_by, *whole, h, begin, sets.mass, game.membership)
+        total += _gaps(*seen_by, *whole, upper - lower, begin, sets.mass, game.membership)
         tell("values", k + len(lower), len(points) - 1)
     return float(total[0]), float(total[1]), float(total[2])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Line:
-    """One fiber whose classes stand at one value each, in order, and sets that are intervals.
+    """One fiber whose classes stand at one value each, and sets that are intervals of them.
 
     Of each class `weight` and `place` (which of the points); of each set, along the line, the
     classes low .. high-1 and the prior mass.
@@ -139,11 +138,20 @@ class _Line:
             low, high = sets.low, sets.high
         else:
             return None
-        place, order = weight.indices.astype(np.intp), np.lexsort((high, low))
-        line = cls(weight.data, place, low[order], high[order], sets.mass[order])
+        if not game.nothing_known or np.any(np.diff(weight.indptr) != 1):
+            return None
+        place, mass = weight.indices.astype(np.intp), weight.data
+        if isinstance(sets, Singletons):
+            # one class a set: any order will do, so that of the values
+            along = np.argsort(place, kind="stable")
+            rank = np.empty_like(along)
+            rank[along] = np.arange(len(along))
+            low, high = rank[low], rank[low] + 1
+            place, mass = place[along], mass[along]
+        order = np.lexsort((high, low))
+        line = cls(mass, place, low[order], high[order], sets.mass[order])
         in_order = np.all(np.diff(place) >= 0) and np.all(np.diff(line.high) >= 0)
-        alone = np.all(np.diff(weight.indptr) == 1) and game.nothing_known
-        return line if in_order and alone else None
+        return line if in_order else None
 
     def between(self, points: FloatArray, membership: bool) -> Totals:
         """RAD, luck and hits of all gaps."""
@@ -188,9 +196,9 @@ class _Line:
                 down[: len(west)] = a[west, None] * np.exp(points[k] - lower)
                 up[len(west) : len(west) + len(east)] = c[east, None] * np.exp(upper - points[j])
                 self._across(slice(near, far), value, lower, upper, up, down)
-                h = np.exp(-np.minimum(upper - lower, MAX_EXPONENT) / 2)
-                whole = right[g + 1 : g + 1 + len(h)], left[g : g + len(h)]
-                total += _gaps(up, down, *whole, h, np.zeros(1, dtype=np.intp), mass, membership)
+                whole = right[g + 1 : g + 1 + len(lower)], left[g : g + len(lower)]
+                one = np.zeros(1, dtype=np.intp)
+                total += _gaps(up, down, *whole, upper - lower, one, mass, membership)
             tell("values", j, len(points) - 1)
         return float(total[0]), float(total[1]), float(total[2])
 
@@ -239,13 +247,12 @@ def _until(
 ) -> tuple[FloatArray, FloatArray]:
     """How far to the right of x[place] a density of this height is above P; the integral of P."""
     before, after = _scan(total, x), _scan(total[::-1], -x[::-1])[::-1]
-    gap = np.diff(x)
-    fade = np.exp(-gap)
+    gap, p = np.diff(x), before + after - total
     area = np.r_[0.0, np.cumsum((before[:-1] + after[1:]) * -np.expm1(-gap))]
     with np.errstate(divide="ignore"):
-        rise = np.maximum.accumulate(np.log(before + after - total) + (x - x[0]))
+        rise = np.maximum.accumulate(np.log(p) + (x - x[0]))
         k = np.searchsorted(rise, np.log(level) + (x[place] - x[0])) - 1
-    above, k = k >= place, np.maximum(k, place)
+    above, k = p[place] < level, np.maximum(k, place)
     j = np.minimum(k, len(x) - 2)
     # within the gap P is before e^-s + after e^(s - gap), s from its left end
     with np.errstate(divide="ignore"):
@@ -253,7 +260,7 @@ def _until(
         over = np.log(np.maximum(height - before[j], 0.0))
         s = (over - np.log(after[j + 1]) + gap[j]) / 2
     s = np.where(above & (k < len(x) - 1), np.clip(s, 0.0, gap[j]), 0.0)
-    more = before[j] * -np.expm1(-s) + after[j + 1] * (np.exp(s - gap[j]) - fade[j])
+    more = (before[j] + after[j + 1] * np.exp(s - gap[j])) * -np.expm1(-s)
     upto = area[k] - area[place] + np.where(s > 0, more, 0.0)
     return np.where(above, x[k] - x[place] + s, 0.0), np.where(above, upto, 0.0)
 
@@ -281,7 +288,9 @@ def _rivals(a: FloatArray, b: FloatArray, begin: float, end: float) -> IntArray:
     top = max(a[i] - b[i] * r, a[j] - b[j] * r)
     kept = a - b * r >= top - SAME * (a + b * r)
     kept[[i, j, int(np.argmax(a))]] = True
-    return np.flatnonzero(kept)
+    found = np.flatnonzero(kept)
+    # of equal lines one will do
+    return found[np.unique(np.stack([a[found], b[found]]), axis=1, return_index=True)[1]]
 
 
 def _gaps(
@@ -289,22 +298,22 @@ def _gaps(
     down: FloatArray,
     all_up: FloatArray,
     all_down: FloatArray,
-    h: FloatArray,
+    gap: FloatArray,
     begin: IntArray,
     mass: FloatArray,
     membership: bool,
 ) -> Totals:
     """RAD, luck and hits of some gaps, from the weights of all sets (rows) and of everyone."""
-    hits = _envelope(up, down, h, begin, None)[0]
+    hits = _envelope(up, down, gap, begin, None)[0]
     gain = up - mass[:, None] * all_up, down - mass[:, None] * all_down
-    rad, luck = _envelope(*gain, h, begin, (mass, all_up, all_down, membership))
+    rad, luck = _envelope(*gain, gap, begin, (mass, all_up, all_down, membership))
     return rad, luck, hits
 
 
 def _envelope(
     a: FloatArray,
     b: FloatArray,
-    h: FloatArray,
+    gap: FloatArray,
     begin: IntArray,
     passing: tuple[FloatArray, FloatArray, FloatArray, bool] | None,
 ) -> tuple[float, float]:
@@ -315,7 +324,8 @@ def _envelope(
     """
     runs = _Runs.of(begin, len(a))
     mass = np.zeros((len(a), 1)) if passing is None else passing[0][:, None]
-    u, end = h * h, 1.0 / (h * h)
+    gap = np.minimum(gap, MAX_EXPONENT)
+    h, u, end = np.exp(-gap / 2), np.exp(-gap), np.exp(gap)
     start = a + b * u
     best = runs.top(start)
     near = SAME * runs.top(np.abs(a) + np.abs(b) * u)
@@ -348,10 +358,11 @@ def _envelope(
         done = following >= end
         if done.all():
             return total, luck
-        here = cross <= runs.spread(following * (1 + SAME))
+        close = following * (1.0 + SAME)
+        here = cross <= runs.spread(close)
         steep, new_line, new_named = _steepest(a, b, mass, here, runs)
         if passing is not None:
-            rest = (zero <= following * (1 + SAME)) & (steep < 0)
+            rest = (zero <= close) & (steep < 0)
             steep, new_line, new_named = (
                 np.where(rest, 0.0, x) for x in (steep, new_line, new_named)
             )

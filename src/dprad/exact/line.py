@@ -85,7 +85,7 @@ def solve_gaussian(
     centre = (edges[1:] + edges[:-1]) / 2
 
     def blocks() -> Iterator[tuple[FloatArray, FloatArray]]:
-        step = max(1, block(BLOCK_ENTRIES) // (legendre.TERMS * len(points)))
+        step = max(1, block(BLOCK_ENTRIES) // (legendre.TERMS * _width(game, points)))
         for a in range(0, count, step):
             t = legendre.nodes(centre[a : a + step], half[a : a + step])
             x = t[None] - scaled[:, None, None]
@@ -106,11 +106,17 @@ def solve_density(
     found = mechanism.panels(points)
     total = 2 * found.series[..., 0] @ found.half
     error = 2 * (float(found.error.sum()) + float(np.abs(total - 1.0).max()))
-    step = max(1, block(BLOCK_ENTRIES) // (legendre.TERMS * len(points)))
+    step = max(1, block(BLOCK_ENTRIES) // (legendre.TERMS * _width(game, points)))
     parts = [slice(a, a + step) for a in range(0, len(found.half), step)]
     blocks = ((found.half[part], found.series[:, part]) for part in parts)
     line = Line(blocks, len(found.half), np.zeros((len(points), 0)), error)
     return _solve(line, game, weight, _ESTIMATED)
+
+
+def _width(game: Game, points: FloatArray) -> int:
+    """Rows of the largest array: of values, classes or sets."""
+    assert game.sets is not None and game.probabilities is not None
+    return max(len(points), len(game.probabilities), len(game.sets.mass))
 
 
 _PROVEN = "by panels with a proven error"

@@ -45,15 +45,19 @@ def estimate(mechanism: Any, game: Game, read: Any, pi: FloatArray, sampling: Sa
         rng = np.random.default_rng(np.random.SeedSequence(sampling.seed, spawn_key=(index,)))
         drawn = rng.choice(len(points), size=n, p=value_mass)
         outputs = mechanism.sample(points[drawn], rng)
-        return brackets(game, weight, mechanism.log_likelihood(expanded(outputs), points))
+        few = max(1, block(BLOCK_ENTRIES) // width)
+        some = (expanded(part(outputs, slice(a, a + few))) for a in range(0, n, few))
+        logs = (mechanism.log_likelihood(o, points) for o in some)
+        return np.concatenate([brackets(game, weight, log) for log in logs], axis=1)
 
     width = max(len(points), len(sets.mass), len(game.probabilities))
-    step = max(1, min(BLOCK_DRAWS, block(BLOCK_ENTRIES) // width))
+    # whatever the memory, so that it does not change the draws
+    step = max(1, min(BLOCK_DRAWS, BLOCK_ENTRIES // width))
     plan = [min(step, sampling.trials - a) for a in range(0, sampling.trials, step)]
     found, done = [], 0
-    for part in stream(draw, list(enumerate(plan)), sampling.workers, threads=True):
-        found.append(part)
-        done += part.shape[1]
+    for drawn in stream(draw, list(enumerate(plan)), sampling.workers, threads=True):
+        found.append(drawn)
+        done += drawn.shape[1]
         tell("draws", done, sampling.trials)
     gain, luck, hits = np.concatenate(found, axis=1)
     return Solution(
@@ -93,6 +97,11 @@ def brackets(game: Game, weight: Any, log: FloatArray) -> FloatArray:
     ]
     # rounding may push a term out of [0, 1] by a hair
     return np.asarray(np.clip(np.stack(found), 0.0, 1.0))
+
+
+def part(outputs: Any, some: Any) -> Any:
+    """Some of the outputs; those of a composition are a tuple."""
+    return tuple(part(o, some) for o in outputs) if isinstance(outputs, tuple) else outputs[some]
 
 
 def expanded(outputs: Any) -> Any:

@@ -97,7 +97,8 @@ def cells(options: Options, grid: list[Row], work: Callable[[Row, int], list[Row
             whole.append(line)
         file.write_text("\n".join(whole) + "\n")
     keys = [json.dumps(cell, sort_keys=True) for cell in grid]
-    tasks = [(grid[i], 1000 * options.rng + i) for i, key in enumerate(keys) if key not in done]
+    new = [i for i, key in enumerate(keys) if key not in done and keys.index(key) == i]
+    tasks = [(grid[i], 1000 * options.rng + i) for i in new]
     with closing(stream(work, tasks, options.workers, threads=False)) as fresh:
         for i, key in enumerate(keys):
             if key not in done:

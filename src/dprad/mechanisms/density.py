@@ -18,6 +18,7 @@ from dprad.arrays import FloatArray
 from dprad.errors import DpradError, interval, number
 from dprad.guarantees import Guarantee
 from dprad.mechanisms.additive import numbers_read
+from dprad.memory import need
 
 # Panels to begin with.
 PANELS = 64
@@ -28,6 +29,8 @@ CHECKS = np.array([-1.0 + 1e-9, -0.97, -0.052, 0.31, 0.94, 1.0 - 1e-9])
 _CHECKED = np.polynomial.legendre.legvander(CHECKS, legendre.TERMS - 1)
 # Series, records times panels, that may be held (96 bytes each).
 MAX_SERIES = 5_000_000
+# Copies of these that exist at once.
+COPIES = 6
 # Halvings, after which a jump is as narrow as a float can tell.
 ROUNDS = 50
 # How far the integral of a density may be from one.
@@ -125,11 +128,17 @@ class Density:
         done: list[tuple[FloatArray, FloatArray, FloatArray, FloatArray]] = []
         for rounds in range(ROUNDS + 1):
             centre, half = (left + right) / 2, (right - left) / 2
-            if len(records) * (len(centre) + sum(len(d[0]) for d in done)) > MAX_SERIES:
+            held = len(records) * (len(centre) + sum(len(d[0]) for d in done))
+            if held > MAX_SERIES:
                 raise DpradError(
                     "log_density breaks at too many places for the panels to follow. Say where "
                     "with kinks=, or give the mechanism as a Channel."
                 )
+            need(
+                COPIES * 8 * legendre.TERMS * held,
+                f"The density of {len(records):,} values on {held // len(records):,} panels",
+                "Choose coarser values, or give the mechanism as a Channel.",
+            )
             terms = legendre.series(self._values(legendre.nodes(centre, half), records))
             # nodes stop short of the ends: see whether the series holds there and in between
             checks = centre[:, None] + half[:, None] * CHECKS
