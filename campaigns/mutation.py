@@ -204,10 +204,12 @@ class Runner:
         for file in data.measured_files():
             for line, contexts in data.contexts_by_lineno(file).items():
                 tests[file, line].update(int(c) for c in contexts if c and sound[int(c)])
-        self._mutate(items, took, tests)
+        # tests of one thing notice sooner than those of everything
+        wide = Counter(i for able in tests.values() for i in able)
+        self._mutate(items, took, tests, wide)
         return True
 
-    def _mutate(self, items: list[Any], took: list[float], tests: Any) -> None:
+    def _mutate(self, items: list[Any], took: list[float], tests: Any, wide: Any) -> None:
         functions = _functions({str(f) for f in self.files})
         todo = [m for file in self.files for m in mutants(file)]
         for mutant in todo:

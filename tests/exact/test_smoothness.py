@@ -24,16 +24,16 @@ def densities(mechanism, z, t):
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "ends", "slack"),
+    ("mechanism", "ends", "slack", "exact"),
     [
-        (Laplace(epsilon=2.0, sensitivity=3.0), (-40, 45), 1.002),
-        (Laplace(epsilon=9.0, sensitivity=3.0), (-10, 15), 1.01),
-        (Gaussian(sigma=0.8), (-8, 13), 1.2),
-        (ExponentialInterval(epsilon=3.0, bounds=(0.0, 6.0)), (0, 6), 1.05),
-        (ExponentialInterval(epsilon=30.0, bounds=(LOW, HIGH)), (LOW, HIGH), 1.2),
+        (Laplace(epsilon=2.0, sensitivity=3.0), (-40, 45), 1.002, True),
+        (Laplace(epsilon=9.0, sensitivity=3.0), (-10, 15), 1.01, True),
+        (Gaussian(sigma=0.8), (-8, 13), 1.2, True),
+        (ExponentialInterval(epsilon=3.0, bounds=(0.0, 6.0)), (0, 6), 1.05, False),
+        (ExponentialInterval(epsilon=30.0, bounds=(LOW, HIGH)), (LOW, HIGH), 1.2, False),
     ],
 )
-def test_smoothness_is_an_upper_bound_and_near(mechanism, ends, slack):
+def test_smoothness_is_an_upper_bound_and_near(mechanism, ends, slack, exact):
     """Integrals of sup p and sup |dp/dz|; the variation of the first and second derivative."""
     smooth = continuous.smoothness(mechanism, LOW, HIGH)
     t = np.linspace(*ends, 12_001)
@@ -51,7 +51,9 @@ def test_smoothness_is_an_upper_bound_and_near(mechanism, ends, slack):
     assert slope * 0.99 <= smooth.slope <= slope * max(slack, 1.35)
     variation = np.abs(change).sum(axis=1) * dt
     bound = smooth.variation(inner)
-    assert np.all(bound >= variation * 0.998) and np.median(bound / variation) <= 1.6
+    assert np.all(bound >= variation * 0.998) and np.median(bound / variation) <= (
+        1.003 if exact else 1.6
+    )
     some = inner[::30]
     wide = 0.02  # the second derivative may be a mass at t = z: by differences of the first
     first = [
@@ -61,7 +63,7 @@ def test_smoothness_is_an_upper_bound_and_near(mechanism, ends, slack):
     ]
     second = np.abs(first[1] - first[0]).sum(axis=1) * dt / (2 * wide)
     bound = smooth.curvature(some)
-    assert np.all(bound >= second * 0.97) and np.median(bound / second) <= 2.5
+    assert np.all(bound >= second * 0.97) and np.median(bound / second) <= (1.14 if exact else 2.5)
 
 
 def test_the_exponential_mechanism_by_hand():
@@ -194,14 +196,19 @@ def test_the_error_of_nested_monte_carlo_by_hand(n, top, heaviest, confidence):
 
 
 @pytest.mark.parametrize(
-    ("distribution", "ends"),
-    [(uniform(), (0.0, 1.0)), (truncnorm(-1, 3), (-1.0, 3.0)), (norm(), (0.3, 2.0))],
+    ("distribution", "ends", "epsilon"),
+    [
+        (uniform(), (0.0, 1.0), 5.0),
+        (uniform(), (0.0, 1.0), 0.5),
+        (truncnorm(-1, 3), (-1.0, 3.0), 5.0),
+        (norm(), (0.3, 2.0), 0.8),
+    ],
 )
-def test_nested_monte_carlo_estimates_all_three(distribution, ends):
+def test_nested_monte_carlo_estimates_all_three(distribution, ends, epsilon):
     """RAD, the success on absent people, and that of the best attack, near the exact ones."""
     prior = Prior.continuous(distribution, *ends)
     eta = 0.2 * (ends[1] - ends[0])
-    noise = ExponentialInterval(epsilon=5.0, bounds=(ends[0], ends[1]), factor=1.0)
+    noise = ExponentialInterval(epsilon=epsilon, bounds=(ends[0], ends[1]), factor=1.0)
     exact = assess(noise, prior=prior, threat=Threat(loss="absolute", eta=eta))
     found = nested.nested_monte_carlo(noise, prior, eta=eta, draws=2000)
     assert found.rad == pytest.approx(exact.rad, abs=0.015)
