@@ -5,7 +5,7 @@ term left out of a sum) is made in bounds/, exact/ and the confidence code, and 
 the changed line are run until one fails. A mutant that no test notices survives.
 
 Everything is imported and collected once. A mutant is a forked process in which the changed
-function takes the place of the real one, and which runs the quickest tests first. Left alone: text,
+function takes the place of the real one; quick tests of little else come first. Left alone: text,
 errors, assertions (they speak to the type checker), defaults, and constants that set the size of a
 block. A mutant also survives if its tests would take more than `--budget` seconds.
 
@@ -48,7 +48,7 @@ PACKAGES = {
     "confidence": [SOURCE / "confidence.py", SOURCE / "auditing" / "certificates.py"],
 }
 TESTS = ("bounds", "exact", "auditing/test_certificates.py", "auditing/test_audit.py", "mechanisms")
-TESTS += ("test_assess.py", "test_simulate.py", "test_games.py")
+TESTS += ("test_assess.py", "test_simulate.py", "test_games.py", "test_memory.py")
 TOO_SLOW = "dpsgd"
 # Constants that decide how much is done at once, never what comes out.
 SPEED = ("BLOCK_ENTRIES", "BLOCK_DRAWS", "PBAR_ENTRIES", "MAX_ENTRIES", "MAX_RIVALS", "ROUNDS")

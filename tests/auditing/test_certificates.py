@@ -22,7 +22,7 @@ from oracles import random_instance
 
 
 def test_one_sided_proportions():
-    for s, n in ((0, 10), (3, 10), (10, 10), (400, 1000)):
+    for s, n in ((0, 10), (1, 10), (3, 10), (10, 10), (1, 1), (400, 1000)):
         low, high = lower_proportion(s, n, 0.05), upper_proportion(s, n, 0.05)
         assert low == pytest.approx(beta.ppf(0.05, s, n - s + 1) if s else 0.0)
         assert high == pytest.approx(beta.ppf(0.95, s + 1, n - s) if s < n else 1.0)
@@ -303,3 +303,8 @@ def test_the_inverse_is_tight(seed):
     else:
         assert most(0.0) >= rad
     assert risk_inverse(2.0, game, 0.01) == 700.0  # more than any epsilon explains
+
+
+def test_what_delta_alone_explains_certifies_nothing():
+    game = play(Prior.uniform(4), Threat(loss="absolute", eta=1))
+    assert risk_inverse(0.05, game, 0.3) == 0.0

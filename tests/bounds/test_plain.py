@@ -9,10 +9,22 @@ import math
 import numpy as np
 import pytest
 from scipy.special import ndtr
-from scipy.stats import nct, t
+from scipy.stats import nct, t, uniform
 
 from dprad import ApproxDP, GaussianDP, Prior, PureDP, Threat
-from dprad.bounds import absent, optimum, perfect, points, rero, static, tradeoff, unified
+from dprad.bounds import (
+    absent,
+    absent_prior,
+    evaluate,
+    least,
+    optimum,
+    perfect,
+    points,
+    rero,
+    static,
+    tradeoff,
+    unified,
+)
 from dprad.games import play
 from oracles import attacks, random_instance
 
@@ -283,3 +295,31 @@ def test_the_least_over_a_profile():
     expected = float(np.min((fine - 1.2345) ** 2 + promise.delta(fine)))
     assert points.least_over_points(promise, at) == pytest.approx(expected, abs=1e-5)
     assert points.least_over_points(ApproxDP(0.7, 0.1, **RO), lambda e, d: e + 10 * d) == 1.7
+
+
+def test_one_class_has_no_risk():
+    game = play(Prior.uniform(1), Threat())
+    for bound, near in ((optimum.proposition_w, RO), (absent_prior.proposition_f, AR)):
+        assert bound(PureDP(1.0, **near), game) == 0.0
+    assert optimum.theorem_b(PureDP(1.0, **RO), game) == 0.0
+
+
+def test_the_smallest_bound_is_named():
+    """The value is the smallest, the name that of the first in the table within nine digits."""
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        instance = random_instance(rng, 4)
+        game = play(instance.prior, instance.threat)
+        found = evaluate(ApproxDP(1.0, 0.01, **RO), game)
+        rows = [b for b in found if b.value is not None and b.measure == "rad"]
+        smallest = min(b.value for b in rows)
+        chosen = least(found, "rad")
+        first = next(b for b in rows if b.value <= smallest * (1 + 1e-9))
+        assert (chosen.name, chosen.value) == (first.name, smallest)
+
+
+def test_where_nothing_can_be_guessed_nothing_is_gained():
+    game = play(Prior.continuous(uniform(), 0, 1), Threat())
+    found = evaluate(PureDP(1.0, **RO), game)
+    assert game.p_plus == 0.0
+    assert {b.value for b in found if b.measure == "rad" and b.value is not None} == {0.0}

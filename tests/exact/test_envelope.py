@@ -11,7 +11,7 @@ from scipy.integrate import quad
 
 from dprad import DpradError, Prior, Threat, assess
 from dprad.exact import envelope
-from dprad.mechanisms import Channel, ExponentialInterval, Geometric, Laplace
+from dprad.mechanisms import Channel, ExponentialInterval, Gaussian, Geometric, Laplace
 from oracles import brute_force, random_instance
 
 
@@ -376,3 +376,63 @@ def test_laplace_stays_below_its_promise():
 def test_bad_input(call, words):
     with pytest.raises(DpradError, match=words):
         call()
+
+
+# -- the lines that are left out ------------------------------------------------------------------
+@pytest.mark.parametrize("seed", range(40))
+def test_rivals_hold_every_line_that_can_be_highest(seed):
+    """Among 200 lines a - b r: whoever is highest somewhere between the ends, and the largest a."""
+    rng = np.random.default_rng(seed)
+    b = rng.gamma(0.5, size=200)
+    a = b * rng.uniform(0.2, 2.0) + rng.gamma(0.5, size=200) * rng.choice([0.01, 1.0])
+    begin = float(rng.uniform(0.1, 2.0))
+    end = begin * float(1 + rng.choice([1e-3, 0.1, 1.0, 10.0]) * rng.random())
+    found = envelope._rivals(a, b, begin, end)
+    r = np.linspace(begin, end, 2001)
+    everything = np.max(a[:, None] - b[:, None] * r, axis=0)
+    some = np.max(a[found, None] - b[found, None] * r, axis=0)
+    assert some == pytest.approx(everything, abs=1e-12)
+    assert int(np.argmax(a)) in found
+    # and no others than those above both where the best of the two ends cross
+    i, j = np.argmax(a - b * begin), np.argmax(a - b * end)
+    cross = np.clip((a[i] - a[j]) / (b[i] - b[j]) if i != j else begin, begin, end)
+    height = a[i] - b[i] * cross
+    above = a - b * cross >= height - 1e-9
+    assert set(found) <= set(np.flatnonzero(above)) | {i, j, int(np.argmax(a))}
+
+
+def test_of_equal_lines_one_is_kept():
+    a, b = np.array([1.0, 2.0, 2.0, 2.0, 0.5]), np.array([0.1, 0.2, 0.2, 0.2, 0.0])
+    assert len(envelope._rivals(a, b, 1.0, 2.0)) == 1
+    assert len(envelope._rivals(a[:0], b[:0], 1.0, 2.0)) == 0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_many_blocks(seed, monkeypatch):
+    """Four hundred values: a dozen blocks, most sets far from each."""
+    rng = np.random.default_rng(seed)
+    weights = [1.0 / np.arange(5, 405), rng.gamma(0.2, size=400) + 1e-9][seed % 2]
+    values = np.cumsum(rng.exponential(1.0, 400))
+    prior = Prior.from_counts(dict(zip(values.tolist(), weights.tolist(), strict=True)))
+    threat = Threat(loss="absolute", eta=float(3 * (seed // 2)))
+    noise = Laplace(epsilon=float(rng.choice([0.5, 20.0])), sensitivity=float(np.ptp(values)))
+    short = assess(noise, prior=prior, threat=threat)
+    monkeypatch.setattr(envelope._Line, "of", lambda *_: None)
+    assert short.rad == pytest.approx(assess(noise, prior=prior, threat=threat).rad, rel=1e-12)
+
+
+@pytest.mark.parametrize("far", [0.0, 1000.0, -77.0])
+def test_where_the_values_begin_does_not_matter(far):
+    counts = {far + 1.0: 2.0, far + 2.5: 1.0, far + 4.0: 3.0}
+    prior, base = Prior.from_counts(counts), Prior.from_counts({1.0: 2.0, 2.5: 1.0, 4.0: 3.0})
+    threat = Threat(loss="absolute", eta=1.5)
+    for kind, given, moves in (
+        (Laplace, {"epsilon": 2.0, "sensitivity": 4.0}, {}),
+        (ExponentialInterval, {"epsilon": 3.0}, {"bounds": (0.0, 5.0)}),
+        (Gaussian, {"sigma": 1.0, "sensitivity": 4.0}, {"clamp": (0.5, 4.5)}),
+        (Gaussian, {"sigma": 1.0, "sensitivity": 4.0}, {}),
+    ):
+        there = {k: tuple(far + x for x in v) for k, v in moves.items()}
+        one = assess(kind(**given, **there), prior=prior, threat=threat)
+        two = assess(kind(**given, **moves), prior=base, threat=threat)
+        assert one.rad == pytest.approx(two.rad, rel=1e-8) and one.rad > 0.01

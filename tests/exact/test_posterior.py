@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from dprad import DpradError, Prior, Threat, assess
+from dprad import DpradError, Prior, Threat, assess, clock
 from dprad.confidence import betting
 from dprad.mechanisms import (
     GRR,
@@ -206,3 +206,12 @@ def test_what_cannot_be_refuted_is_the_whole_range():
     assert betting(np.zeros(3), 0.95)[0] == 0.0 and betting(np.ones(3), 0.95)[1] == 1.0
     low, high = betting(np.ones(2), 0.999)
     assert low < 0.5 and high == 1.0
+
+
+def test_as_many_draws_as_were_asked_for():
+    told = []
+    both = Composed([GRR(epsilon=1.0, size=3)] * 2)
+    with clock.listen(lambda what, done, total: told.append((what, done, total))):
+        assess(both, prior=Prior.uniform(3), trials=20_001)
+    assert told[-1] == ("draws", 20_001, 20_001)
+    assert [done for _, done, _ in told] == [8192, 16_384, 20_001]

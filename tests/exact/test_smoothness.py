@@ -76,6 +76,10 @@ def test_the_exponential_mechanism_by_hand():
     assert smooth.variation(z) == pytest.approx(r * (1 + tilt), rel=1e-6)
     expected = r * r * (4 / total + 2 * tilt + 2 * tilt**2)
     assert smooth.curvature(z) == pytest.approx(expected, rel=1e-6)
+    grid = np.linspace(LOW, HIGH, 4001)
+    miss = math.exp(4 * r * (HIGH - LOW) / 4000)
+    ridge = continuous._ridge(r / noise.total(grid), grid, r, (0.5, 6.0))
+    assert smooth.peak == pytest.approx(miss * ridge, rel=1e-12)
 
 
 def test_a_ridge_by_hand():
@@ -251,18 +255,22 @@ def solved(rad, interval=None, kind="exact"):
     )
 
 
-def test_the_interval_is_made_of_the_two_errors():
-    prior, eta = Prior.continuous(beta(2, 3), 0, 1), 0.1
+@pytest.mark.parametrize("eta", [0.1, 0.13, 0.6])
+def test_the_interval_is_made_of_the_two_errors(eta):
+    prior = Prior.continuous(beta(2, 3), 0, 1)
     noise = Laplace(epsilon=2.0, sensitivity=1.0)
     game = play(prior, Threat(loss="absolute", eta=eta))
     cells, (begin, end), (moved, slid) = continuous._windows(
         prior, eta, continuous.smoothness(noise, 0, 1)
     )
     assert 0 < moved + slid <= continuous.TOLERANCE and len(cells.mass) <= continuous.MAX_CELLS
+    smooth = continuous.smoothness(noise, 0, 1)
+    assert moved == pytest.approx(continuous._moved(cells, smooth).sum())
     length = cells.edges[end] - cells.edges[begin]
     whole = (begin > 0) & (end < len(cells.mass))
     assert length[whole] == pytest.approx(2 * eta)
-    assert length.min() == pytest.approx(eta) and length.max() == pytest.approx(2 * eta)
+    assert length.min() == pytest.approx(min(eta, 1.0 - 1e-9), abs=1e-8)
+    assert length.max() == pytest.approx(min(1.0, 2 * eta))
     seen = []
 
     def finite(table, values, pi):

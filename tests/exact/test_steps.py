@@ -285,3 +285,11 @@ def moved(mechanism, by):
         if getattr(mechanism, name, None) is not None:
             return {name: tuple(x + by for x in getattr(mechanism, name))}
     return {}
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 1.0, 30.0])
+def test_a_clamp_far_away_changes_nothing(epsilon):
+    prior, given = Prior.from_counts({0: 3, 1: 1, 9: 2}), {"epsilon": epsilon, "sensitivity": 9}
+    free = assess(Staircase(**given), prior=prior)
+    far = assess(Staircase(**given, clamp=(-9000.0, 9000.0)), prior=prior)
+    assert far.rad == pytest.approx(free.rad, rel=1e-9) and far.rad > 0
