@@ -308,3 +308,11 @@ def test_the_inverse_is_tight(seed):
 def test_what_delta_alone_explains_certifies_nothing():
     game = play(Prior.uniform(4), Threat(loss="absolute", eta=1))
     assert risk_inverse(0.05, game, 0.3) == 0.0
+
+
+def test_everything_revealed_against_delta():
+    """Never a wrong guess, looked at again and again: a large epsilon, not an overflow."""
+    game = play(Prior.uniform(50), Threat())
+    tally = Tally(runs=10**6, groups={1 / 50: (10**6, 10**6)})
+    assert main_epsilon(tally, game, 0.01, True) > 10
+    assert main_epsilon(tally, game, 0.01, False) > 10

@@ -11,7 +11,7 @@ import pytest
 from scipy.special import ndtr
 from scipy.stats import nct, t, uniform
 
-from dprad import ApproxDP, GaussianDP, Prior, PureDP, Threat
+from dprad import ApproxDP, GaussianDP, Prior, PureDP, Threat, accounting
 from dprad.bounds import (
     absent,
     absent_prior,
@@ -29,6 +29,8 @@ from dprad.games import play
 from oracles import attacks, random_instance
 
 RO, AR = {"neighbours": "replace-one"}, {"neighbours": "add-remove"}
+# a training, whose two directions differ
+POISSON = accounting.dpsgd(noise_multiplier=0.7, sample_rate=0.05, steps=20)
 POINTS = [(0.3, 0.0), (1.0, 0.02), (2.5, 0.3), (6.0, 1e-6)]
 
 
@@ -151,8 +153,13 @@ def test_ranges_that_are_shared_are_wider(monkeypatch, rng):
 # -- add-remove -----------------------------------------------------------------------------------
 @pytest.mark.parametrize("seed", range(4))
 def test_theorem_e1(seed):
-    for _, game in games(seed):
-        for promise in (PureDP(0.8, **AR), ApproxDP(1.5, 0.05, **AR), GaussianDP(1.2, **AR)):
+    for _, game in games(seed, count=3):
+        for promise in (
+            PureDP(0.8, **AR),
+            ApproxDP(1.5, 0.05, **AR),
+            GaussianDP(1.2, **AR),
+            POISSON,
+        ):
             loss = promise.directions[0]
             best = 1.0 - game.least
             for x in loss.losses[:: max(1, len(loss.losses) // 400)]:
@@ -163,7 +170,7 @@ def test_theorem_e1(seed):
 
 
 @pytest.mark.parametrize(
-    "promise", [PureDP(1.0, **AR), ApproxDP(0.5, 0.1, **AR), GaussianDP(2.0, **AR)]
+    "promise", [PureDP(1.0, **AR), ApproxDP(0.5, 0.1, **AR), GaussianDP(2.0, **AR), POISSON]
 )
 def test_theorem_e2(promise):
     """On a grid of b and k, psi from its definition."""
