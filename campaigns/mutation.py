@@ -230,7 +230,8 @@ class Runner:
             lines = [n for f, n in tests if f == file] if mutant.constant else mutant.lines
             able = set().union(*(tests[file, n] for n in lines if (file, n) in tests))
             often = kills[mutant.path]
-            order = sorted(able, key=lambda i: took[i] / (1 + often[i]))
+            cost = {i: took[i] * wide[i] ** 2 / (1 + often[i]) for i in able}
+            order = sorted(able, key=cost.__getitem__)
             reader, writer = os.pipe()
             child = os.fork()
             if child == 0:

@@ -159,6 +159,7 @@ def test_theorem_e1(seed):
             ApproxDP(1.5, 0.05, **AR),
             GaussianDP(1.2, **AR),
             POISSON,
+            PureDP(8.0, **AR),
         ):
             loss = promise.directions[0]
             best = 1.0 - game.least
