@@ -183,6 +183,15 @@ CASES = {
 }  # fmt: skip
 
 
+# Of the picture: what is drawn, what grows.
+PANELS = {
+    "values": "values of a category, or of a promise's population",
+    "numbers": "values of a number that noise is added to",
+    "runs": "draws or runs",
+    "workers": "workers of an audit",
+}
+
+
 def measure(name, size):
     """In this process: seconds and what the peak of memory grew by, in MB."""
     prepare, _, sizes = CASES[name]
@@ -257,17 +266,31 @@ def write(found, folder):
             f"| {name} | {size:,} {unit} | {seconds:.3g} s | {max(grown, 1):.0f} MB | "
             f"{exponent(points):.2f} |"
         )
-    figure = Figure(figsize=(9, 5.2), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    for name, points in found.items():
-        unit = CASES[name][1]
-        if unit in ("values", "draws", "runs"):
-            axes = left if unit == "values" else right
-            axes.loglog([p[0] for p in points], [p[1] for p in points], ".-", label=name, lw=1)
-    for axes, what in ((left, "values"), (right, "draws or runs")):
-        axes.set_xlabel(what)
+        if unit == "workers":
+            told = ", ".join(f"{p[0]}: {p[1]:.2g} s" for p in points)
+            rows[-1] = rows[-1].replace(name, f"{name} ({told})")
+    figure = Figure(figsize=(9.5, 8.5), layout="constrained")
+    numbers = ("Laplace", "Gaussian", "geometric", "staircase", "piecewise")
+    for axes, title in zip(figure.subplots(2, 2).flat, PANELS, strict=True):
+        ends = []
+        for name, points in found.items():
+            unit = CASES[name][1]
+            panel = "numbers" if name.startswith(numbers) else unit
+            if panel != title and not (unit in ("draws", "runs") and title == "runs"):
+                continue
+            drawn = axes.loglog([p[0] for p in points], [p[1] for p in points], ".-", lw=1)
+            ends.append((points[-1][1], points[-1][0], name, drawn[0].get_color()))
+        last = 0.0
+        for seconds, size, name, colour in sorted(ends):
+            last = max(seconds, 1.45 * last)  # names that would lie on each other move up
+            axes.text(size * 1.15, last, name, fontsize=6.5, va="center", color=colour)
+        if title == "workers":
+            axes.set_xticks([1, 2, 4, 8], ["1", "2", "4", "8"], minor=False)
+            axes.set_yticks([1, 2, 3], ["1", "2", "3"], minor=False)
+            axes.minorticks_off()
+        axes.set_xlabel(PANELS[title])
         axes.set_ylabel("seconds")
-        axes.legend(fontsize=6, frameon=False)
+        axes.margins(x=0.22)
         axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(folder / "pictures" / "scaling.svg", metadata={"Date": None})
     page = (folder / "scaling.md").read_text(encoding="utf-8")
