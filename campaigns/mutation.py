@@ -353,7 +353,7 @@ def main() -> None:
         given.out.write_text(page, encoding="utf-8")
 
 
-# Why a mutant may live: each survivor was looked at, and has one of these in survivors.tsv.
+# Why a mutant may live; survivors.tsv has one of these for each that was judged harmless.
 REASONS = {
     "speed": "only how long it takes: a block's size, where a search begins, how often it halves",
     "tolerance": "a tolerance or allowance twice as large or small, both valid",
@@ -389,10 +389,11 @@ def report(results: list[tuple[Mutant, str]], budget: float) -> str:
                     f"{killed / left:.1%} |"
                 )
     alive = [(m, r) for m, r in results if r != "killed"]
-    why = Counter(known.get(m.key, "not looked at") for m, _ in alive)
-    lines += ["", "Every survivor was looked at (`campaigns/survivors.tsv`):", ""]
-    lines += [f"- {n} {reason}: {REASONS.get(reason, '')}" for reason, n in why.most_common()]
-    lines += ["", "Survivors that would be wrong programs, or were not looked at:", ""]
+    why = Counter(known.get(m.key, "others") for m, _ in alive)
+    lines += ["", "Survivors, and why they are harmless (`campaigns/survivors.tsv`):", ""]
+    told = REASONS | {"others": "wrong programs that no test noticed in the time it had; below"}
+    lines += [f"- {n} {reason}: {told[reason]}" for reason, n in why.most_common()]
+    lines += ["", "The others:", ""]
     lines += [
         f"- {m.key[0]}:{m.lines.start} {m.change} ({r})"
         for m, r in alive
