@@ -297,7 +297,7 @@ def write(found, folder):
     head, _, _ = page.partition("<!-- measured -->")
     when = datetime.now(UTC).date().isoformat()
     table = "| what | largest | time | memory | exponent |\n|---|---|---|---|---|\n"
-    told = f"Measured on {when} by `make scaling`, on two shared cores.\n\n"
+    told = f"Measured on {when} by `benchmarks/scaling.py`, on two shared cores.\n\n"
     text = f"{head}<!-- measured -->\n{told}{table}" + "\n".join(rows) + "\n"
     (folder / "scaling.md").write_text(text, encoding="utf-8")
 

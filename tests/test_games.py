@@ -10,8 +10,9 @@ import pytest
 import scipy.stats
 from scipy import sparse
 
-from dprad import DpradError, Prior, PureDP, Threat, assess, games
-from dprad.games import EARTH_RADIUS, play
+from dprad import DpradError, Prior, PureDP, Threat, assess, relations
+from dprad.games import play
+from dprad.relations import EARTH_RADIUS
 from dprad.success import Singletons, Windows
 from oracles import random_instance
 
@@ -208,14 +209,14 @@ def test_lightest_and_heaviest_windows_by_brute_force(rng):
             assert game.sets.largest(len(game.probabilities))[c] == inside.max()
 
 
-def test_many_near_places_take_the_dense_way(rng, monkeypatch):
+def test_many_near_places_come_in_blocks(rng, monkeypatch):
     lat, lon = rng.uniform(41.1, 41.2, 80), rng.uniform(-8.7, -8.5, 80)
     prior = Prior.from_data(pl.DataFrame({"lat": lat, "lon": lon}))
     threat = Threat(loss="haversine", eta=3000.0)
-    sparse_way = play(prior, threat)
-    monkeypatch.setattr(games, "BLOCK_ENTRIES", 100)
-    dense_way = play(prior, threat)
-    assert sparse_way.sets.mass.tolist() == dense_way.sets.mass.tolist()
+    at_once = play(prior, threat)
+    monkeypatch.setattr(relations, "BLOCK_ENTRIES", 100)
+    in_blocks = play(prior, threat)
+    assert at_once.sets.mass.tolist() == in_blocks.sets.mass.tolist()
 
 
 @pytest.mark.parametrize(
