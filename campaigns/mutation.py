@@ -71,7 +71,7 @@ class Mutant:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What it is, wherever it stands: the file, the statement, the change."""
+        """What it is, wherever it stands: the file, the statement, the change (if twice: which)."""
         return str(self.path.relative_to(SOURCE)), self.source, self.change
 
 
@@ -88,6 +88,7 @@ def mutants(path: Path) -> Iterator[Mutant]:
     """All mutants of a file."""
     text = path.read_text(encoding="utf-8")
     tree, rows = ast.parse(text), text.splitlines()
+    seen: Counter[tuple[str, str]] = Counter()
     for stmt, lines, constant in _statements(tree.body):
         source = rows[stmt.lineno - 1].strip()
         whole = ast.Module([stmt], []) if constant else tree
@@ -98,7 +99,11 @@ def mutants(path: Path) -> Iterator[Mutant]:
                 after = ast.unparse(ast.fix_missing_locations(node)).split("\n")[0]
                 ast.fix_missing_locations(stmt)
                 code = compile(whole, str(path), "exec", dont_inherit=True)
-                yield Mutant(path, lines, f"`{before}` -> `{after}`", constant, code, source)
+                change = f"`{before}` -> `{after}`"
+                seen[source, change] += 1
+                if seen[source, change] > 1:
+                    change += f" ({seen[source, change]})"
+                yield Mutant(path, lines, change, constant, code, source)
                 setattr(node, field, old)
 
 
@@ -179,7 +184,7 @@ class Runner:
         self.results: list[tuple[Mutant, str]] = []
         # what was killed before need not be killed again
         kept = json.loads(file.read_text()) if file is not None and file.exists() else []
-        self.killed = Counter(tuple(key) for key, found in kept if found == "killed")
+        self.killed = {tuple(key) for key, found in kept if found == "killed"}
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: Any) -> bool:
@@ -212,12 +217,8 @@ class Runner:
     def _mutate(self, items: list[Any], took: list[float], tests: Any, wide: Any) -> None:
         functions = _functions({str(f) for f in self.files})
         todo = [m for file in self.files for m in mutants(file)]
-        for mutant in todo:
-            if self.killed[mutant.key]:
-                self.killed[mutant.key] -= 1
-                self.results.append((mutant, "killed"))
-        done = {id(m) for m, _ in self.results}
-        todo = [m for m in todo if id(m) not in done]
+        self.results = [(m, "killed") for m in todo if m.key in self.killed]
+        todo = [m for m in todo if m.key not in self.killed]
         random.Random(0).shuffle(todo)  # so that the score is right from the beginning
         print(f"{len(todo):,} mutants", flush=True)
         kills: dict[Path, Counter[int]] = defaultdict(Counter)
@@ -242,7 +243,7 @@ class Runner:
             os.close(writer)
             running[child] = mutant, reader
             done = len(self.results)
-            if done and done % 100 == 0:
+            if done and done % 20 == 0:
                 alive = sum(r != "killed" for _, r in self.results)
                 print(f"{done:,} ({alive} alive, {time.monotonic() - begin:.0f} s)", flush=True)
                 self.save()

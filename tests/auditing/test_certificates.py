@@ -193,12 +193,21 @@ def test_right_against_wrong_by_hand(m, runs, right, passes, delta):
     assert wealth(anytime - 1e-6) >= 1 / MAIN >= wealth(anytime + 1e-6)
 
 
+def test_nothing_tried_nothing_known():
+    assert (lower_proportion(0, 0, 0.05), upper_proportion(0, 0, 0.05)) == (0.0, 1.0)
+
+
 def test_right_against_wrong_at_its_ends():
     game = play(Prior.uniform(4), Threat())
     few = Tally(runs=100, groups={0.25: (100, 3)})
     assert main_epsilon(few, game, 0.05, False) == 0.0  # fewer right than delta explains
     even = Tally(runs=100, groups={0.25: (100, 25)})
     assert main_epsilon(even, game, 0.01, False) == main_epsilon(even, game, 0.01, True) == 0.0
+    little = Tally(runs=10_000, groups={0.25: (10_000, 3000)})
+    low, high = beta.ppf(MAIN / 2, 3000, 7001), beta.ppf(1 - MAIN / 2, 7001, 3000)
+    expected = math.log(3 * (low - 0.01) / high)
+    assert 0 < expected < math.log(1.2)
+    assert main_epsilon(little, game, 0.01, False) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("groups", [{0.2: (400, 170)}, {0.2: (300, 130), 0.5: (100, 77)}])

@@ -5,9 +5,11 @@ one. (Valid is what test_against_lp.py shows; a bound that is merely too high wo
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize_scalar
 from scipy.special import ndtr
 from scipy.stats import nct, t, uniform
 
@@ -26,11 +28,19 @@ from dprad.bounds import (
     unified,
 )
 from dprad.games import play
+from dprad.guarantees import of_directions
+from dprad.privacy_loss import PrivacyLoss
 from oracles import attacks, random_instance
 
 RO, AR = {"neighbours": "replace-one"}, {"neighbours": "add-remove"}
 # a training, whose two directions differ
 POISSON = accounting.dpsgd(noise_multiplier=0.7, sample_rate=0.05, steps=20)
+# few losses, nothing alike in the two directions; the absent record may give what no other does
+LOPSIDED = of_directions(
+    PrivacyLoss(0.5, -1, np.array([0.1, 0.2, 0.4, 0.25]), 0.05),
+    PrivacyLoss(0.5, -2, np.array([0.05, 0.1, 0.2, 0.35, 0.3]), 0.0),
+    "add-remove",
+)
 POINTS = [(0.3, 0.0), (1.0, 0.02), (2.5, 0.3), (6.0, 1e-6)]
 
 
@@ -160,9 +170,10 @@ def test_theorem_e1(seed):
             GaussianDP(1.2, **AR),
             POISSON,
             PureDP(8.0, **AR),
+            LOPSIDED,
         ):
             loss = promise.directions[0]
-            best = 1.0 - game.least
+            best = math.inf
             for x in loss.losses[:: max(1, len(loss.losses) // 400)]:
                 excess = np.sum(np.maximum(loss.p - np.exp(x) * loss.q, 0.0)) + loss.p_infinity
                 best = min(best, (1 + game.most - game.least) * excess + math.expm1(x) * game.most)
@@ -171,7 +182,8 @@ def test_theorem_e1(seed):
 
 
 @pytest.mark.parametrize(
-    "promise", [PureDP(1.0, **AR), ApproxDP(0.5, 0.1, **AR), GaussianDP(2.0, **AR), POISSON]
+    "promise",
+    [PureDP(1.0, **AR), ApproxDP(0.5, 0.1, **AR), GaussianDP(2.0, **AR), POISSON, LOPSIDED],
 )
 def test_theorem_e2(promise):
     """On a grid of b and k, psi from its definition."""
@@ -196,6 +208,46 @@ def test_theorem_e2(promise):
             best = min(best, value)
     found = absent.theorem_e2(promise, play(Prior.unknown(), Threat()))
     assert found <= best * 1.01 and found >= 0.93 * best
+
+
+def proposition_f(loss, pi):
+    """min over b of max { sum g_z(q_z) : sum q = 1 } - b; the steepest pieces are filled first."""
+    tail = np.r_[0.0, np.cumsum(loss.q[::-1])]
+    power = loss.p_infinity + np.r_[0.0, np.cumsum(loss.p[::-1])]
+
+    def f0(q):
+        return 1 - np.interp(q, np.r_[tail, 1.0], np.r_[power, 1.0])
+
+    ends = np.unique(np.clip(np.r_[0.0, 1.0, tail, 1 - tail], 0, 1))
+
+    def at(b):
+        first, gains, widths = 0.0, [], []
+        for p in pi:
+            if p >= b:
+                g = p * (1 - p + b) * (1 - f0(ends)) - (p - b) * (1 - p) * f0(1 - ends)
+            else:
+                g = b * (1 - f0(ends))
+            first += g[0]
+            gains.append(np.diff(g)), widths.append(np.diff(ends))
+        gain, width = np.concatenate(gains), np.concatenate(widths)
+        order = np.argsort(-gain / width)
+        left = np.clip(1.0 - np.r_[0.0, np.cumsum(width[order])[:-1]], 0.0, width[order])
+        return first + float(np.sum(gain[order] * left / width[order])) - b
+
+    found = minimize_scalar(at, bounds=(0, max(pi)), method="bounded", options={"xatol": 1e-10})
+    return min(found.fun, at(0.0), at(max(pi)))
+
+
+@pytest.mark.parametrize(
+    "promise",
+    [PureDP(0.4, **AR), ApproxDP(1.5, 0.05, **AR), GaussianDP(0.8, **AR), POISSON, LOPSIDED],
+)
+@pytest.mark.parametrize("pi", [[0.5, 0.5], [0.7, 0.3], [0.6, 0.25, 0.1, 0.05], [0.1] * 10])
+def test_proposition_f(promise, pi):
+    game = play(Prior.from_probabilities(pi), Threat())
+    expected = proposition_f(promise.directions[0], pi)
+    assert expected > 0
+    assert absent_prior.proposition_f(promise, game) == pytest.approx(expected, rel=1e-5)
 
 
 # -- nothing known, one class a set ---------------------------------------------------------------
@@ -295,14 +347,37 @@ def test_theorem_3_and_proposition_1(seed):
             assert rero.hayes(promise, game) == pytest.approx(1 - float(f(game.p_plus)), abs=1e-9)
 
 
-def test_the_least_over_a_profile():
+@pytest.mark.parametrize("where", [0.1234, 1.2345, 4.3])
+def test_the_least_over_a_profile(where):
     """A function of (epsilon, delta) with its least value between the points of the first grid."""
     promise = GaussianDP(1.0, **RO)
-    at = lambda e, d: (e - 1.2345) ** 2 + d  # noqa: E731
+    at = lambda e, d: (e - where) ** 2 + d  # noqa: E731
     fine = np.linspace(0, 5, 20_001)
-    expected = float(np.min((fine - 1.2345) ** 2 + promise.delta(fine)))
+    expected = float(np.min((fine - where) ** 2 + promise.delta(fine)))
     assert points.least_over_points(promise, at) == pytest.approx(expected, abs=1e-5)
     assert points.least_over_points(ApproxDP(0.7, 0.1, **RO), lambda e, d: e + 10 * d) == 1.7
+
+
+def test_many_records_with_little_noise_to_hide_them():
+    """P+ (e - 1) + delta is the least of the three where P+ is small."""
+    game = play(Prior.uniform(40), Threat())
+    for epsilon, delta in ((0.3, 0.0), (1.0, 1e-3)):
+        promise = ApproxDP(epsilon, delta, **RO)
+        assert tradeoff.proposition_1(promise, game) == pytest.approx(
+            math.expm1(epsilon) / 40 + delta, rel=1e-9
+        )
+
+
+@pytest.mark.parametrize("m", [2, 3, 7])
+def test_theorem_c_for_equal_classes_when_everything_is_known(m):
+    """Any number of classes but all: masses 1/m, ..., (m - 1)/m for every pair."""
+    game = play(Prior.uniform(m), Threat(knows="everything"))
+    pairs = [(1 - 1 / m, cheapest([k / m for k in range(1, m)]))]
+    for epsilon, delta in POINTS:
+        promise = ApproxDP(epsilon, delta, **RO)
+        assert unified.theorem_c(promise, game) == pytest.approx(
+            theorem_c(promise, pairs), rel=1e-9
+        )
 
 
 def test_one_class_has_no_risk():
@@ -324,6 +399,17 @@ def test_the_smallest_bound_is_named():
         chosen = least(found, "rad")
         first = next(b for b in rows if b.value <= smallest * (1 + 1e-9))
         assert (chosen.name, chosen.value) == (first.name, smallest)
+
+
+def test_the_name_is_not_simply_the_first():
+    game = play(Prior.uniform(3), Threat())
+    found = evaluate(PureDP(1.0, **RO), game)
+    rows = [b for b in found if b.measure == "rad" and b.value is not None]
+    values = [0.3, 0.2 * (1 + 5e-10), 0.2, 0.25]
+    some = tuple(replace(b, value=v) for b, v in zip(rows, values, strict=False))
+    assert (least(some, "rad").name, least(some, "rad").value) == (rows[1].name, 0.2)
+    wider = (some[0], replace(some[1], value=0.2 * (1 + 5e-9)), some[2])
+    assert least(wider, "rad").name == rows[2].name
 
 
 def test_where_nothing_can_be_guessed_nothing_is_gained():

@@ -241,10 +241,100 @@ def test_records_that_read_alike(knows, read):
     prior, threat = Prior.from_probabilities([0.5, 0.3, 0.2]), Threat(knows=knows)
     noise = Laplace(epsilon=2.0, sensitivity=2.0)
     risk = assess(noise, prior=prior, threat=threat, query=lambda table: read)
+    assert risk.kind == "exact"
     fine = np.linspace(-60, 68, 40_001)
     p = density(fine[None, :], np.array(read)[:, None], 1.0) * (fine[1] - fine[0])
     channel = Channel(p / p.sum(axis=1, keepdims=True))
-    assert risk.rad == pytest.approx(assess(channel, prior=prior, threat=threat).rad, abs=1e-5)
+    same = assess(channel, prior=prior, threat=threat)
+    assert risk.rad == pytest.approx(same.rad, abs=1e-5)
+    assert risk.rero == pytest.approx(same.rero, abs=1e-5)
+    assert risk.success_out == pytest.approx(same.success_out, abs=1e-3)
+
+
+@pytest.mark.parametrize("knows", ["nothing", ["d"], ["e"]])
+@pytest.mark.parametrize("seed", range(4))
+def test_classes_at_several_values(knows, seed):
+    """Targets that stand at two values each, or at one and at two: not on a line, not apart."""
+    rng = np.random.default_rng(seed)
+    counts = {(d, d % 2, x): 1.0 + rng.random() for d in range(4) for x in (3 * d, 14 - d)}
+    if seed % 2:
+        del counts[2, 0, 6], counts[0, 0, 0]
+    prior = Prior.from_counts(counts, columns=["d", "e", "x"])
+    threat = Threat(target=["d"], knows=knows)
+    noise = Laplace(epsilon=6.0, sensitivity=14)
+    risk = assess(noise, prior=prior, threat=threat, query="x")
+    edges = np.linspace(-100, 114, 60_001)
+    values = np.array([x for _, _, x in counts], dtype=float)
+    centre = (edges[1:] + edges[:-1]) / 2
+    p = density(centre[None, :], values[:, None], 6 / 14)
+    channel = Channel(p / p.sum(axis=1, keepdims=True))
+    same = assess(channel, prior=prior, threat=threat, query=lambda t: list(range(len(values))))
+    assert risk.rad == pytest.approx(same.rad, abs=1e-5) and risk.rad > 0.01
+    assert risk.rero == pytest.approx(same.rero, abs=1e-5)
+    assert risk.success_out == pytest.approx(same.success_out, abs=1e-3)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_sets_next_to_the_ends_of_blocks(seed, monkeypatch):
+    """A little more than one block or two, and nearly all the weight in a few places."""
+    rng = np.random.default_rng(seed)
+    for m in (33, 34, 35, 36, 40, 65, 66, 67, 68):
+        weights = rng.gamma(0.15, size=m) + 1e-9
+        values = np.cumsum(rng.exponential(1.0, m) + 0.01)
+        prior = Prior.from_counts(dict(zip(values.tolist(), weights.tolist(), strict=True)))
+        threat = Threat(loss="absolute", eta=float(rng.choice([0.0, 1.0, 2.5, 8.0])))
+        rate = float(rng.choice([0.02, 0.3, 2.0]))
+        noise = Laplace(epsilon=rate * np.ptp(values), sensitivity=np.ptp(values))
+        short = assess(noise, prior=prior, threat=threat)
+        with monkeypatch.context() as patch:
+            patch.setattr(envelope._Line, "of", lambda *_: None)
+            long = assess(noise, prior=prior, threat=threat)
+        assert short.rad == pytest.approx(long.rad, abs=1e-13)
+        assert short.rero == pytest.approx(long.rero, abs=1e-12)
+        assert short.success_out == pytest.approx(long.success_out, abs=1e-9)
+
+
+@pytest.mark.parametrize("knows", ["nothing", "everything"])
+@pytest.mark.parametrize("seed", range(5))
+def test_an_envelope_by_hand(seed, knows):
+    """Random lines in two fibers: the highest at 40,001 places of every gap, and what it names."""
+    rng = np.random.default_rng(seed)
+    a, b, mass = rng.normal(size=(7, 3)), rng.normal(size=(7, 3)), rng.random(7)
+    up, down, gap = rng.random(3), rng.random(3), np.array([0.1, 1.0, 4.0])
+    begin = np.array([0, 3])
+    total, luck = envelope._envelope(a, b, gap, begin, (mass, up, down, knows == "everything"))
+    alone, nothing = envelope._envelope(a, b, gap, begin, None)
+    expected = np.zeros(3)
+    for g in range(3):
+        s = np.linspace(0.0, gap[g], 40_001)
+        for part in (slice(0, 3), slice(3, 7)):
+            # A e^(s - gap) + B e^-s, halved: s from the left end of the gap
+            gain = a[part, g, None] * np.exp(s - gap[g]) + b[part, g, None] * np.exp(-s)
+            best, top = gain.argmax(axis=0), gain.max(axis=0)
+            pbar = up[g] * np.exp(s - gap[g]) + down[g] * np.exp(-s)
+            terms = np.maximum(top, 0), np.where(top > 0, mass[part][best], 0) * pbar, top
+            expected += [np.trapezoid(x, s) / 2 for x in terms]
+    assert total == pytest.approx(expected[0], abs=1e-7)
+    assert luck == pytest.approx(expected[1], abs=2e-3)
+    assert alone == pytest.approx(expected[2], abs=1e-7) and nothing == 0.0
+
+
+@pytest.mark.parametrize("membership", [False, True])
+def test_a_guess_that_gains_nothing_is_made_unless_it_is_about_membership(membership):
+    """Lines that are zero from end to end: a tie with passing."""
+    flat, one = np.zeros((2, 1)), np.ones(1)
+    begin, mass = np.array([0]), np.array([0.3, 0.7])
+    given = (mass, one, one, membership)
+    total, luck = envelope._envelope(flat, flat, one, begin, given)
+    whole = -np.expm1(-1.0)  # (1/2) int (e^(s - 1) + e^-s)
+    assert total == 0.0
+    assert luck == pytest.approx(0.0 if membership else 0.7 * whole)
+    # falling from zero: a pass; rising from zero: a guess
+    for slope, named in ((-1.0, 0.0), (1.0, 0.7)):
+        lines = -slope * np.exp(-1.0) * np.ones((2, 1)), slope * np.ones((2, 1))
+        found = envelope._envelope(*lines, one, begin, given)
+        assert found[1] == pytest.approx(named * whole, abs=1e-9)
+        assert (found[0] > 0.01) == (slope > 0)
 
 
 @pytest.mark.parametrize("knows", ["nothing", "everything"])

@@ -52,6 +52,17 @@ def test_codes_that_span_classes_use_the_sum(rng):
         assert one.rero == pytest.approx(two.rero, abs=1e-13)
 
 
+def test_a_class_that_no_guess_is_right_about():
+    """It raises its own output, and that helps nobody."""
+    pi, success = np.array([0.5, 0.3, 0.2]), np.diag([True, True, False])
+    prior, threat = Prior.from_probabilities(pi), Threat(loss=success)
+    risk = assess(GRR(epsilon=1.0, size=3), prior=prior, threat=threat)
+    gap = math.expm1(1.0) / (math.e + 2)
+    assert risk.rad == pytest.approx(gap * (0.5 * 0.5 + 0.3 * 0.7))
+    summed = assess(Channel(matrix(1.0, 3)), prior=prior, threat=threat)
+    assert risk.success_out == pytest.approx(summed.success_out)
+
+
 def test_hand_calculation():
     """Two values, uniform, RAD 0.1 <-> epsilon = ln 1.5."""
     risk = assess(GRR(epsilon=math.log(1.5), size=2), prior=Prior.uniform(2))

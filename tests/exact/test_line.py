@@ -8,6 +8,7 @@ from scipy.stats import norm
 
 from dprad import DpradError, Prior, Threat, assess, legendre
 from dprad.exact import line
+from dprad.games import play
 from dprad.mechanisms import Density, Gaussian, Laplace, Piecewise
 from oracles import brute_force, random_instance
 
@@ -192,14 +193,13 @@ def test_bad_input():
 
 # -- what the error bound rests on ----------------------------------------------------------------
 def test_the_steepest_derivative_of_the_normal_density():
-    """Cramer's bound holds for the derivative of the order of the series, and is not loose."""
+    """The derivative of the order of the series, from Hermite polynomials on a grid through 0."""
     from numpy.polynomial import hermite_e
 
     x = np.linspace(-9, 9, 200_001)
     n = legendre.TERMS
     derivative = hermite_e.hermeval(x, [0.0] * n + [1.0]) * np.exp(-x * x / 2) / np.sqrt(2 * np.pi)
-    top = float(np.abs(derivative).max())
-    assert top <= line._STEEP <= 2.5 * top
+    assert line._STEEP == pytest.approx(float(np.abs(derivative).max()), rel=1e-12)
 
 
 def test_the_reported_error_is_the_one_of_the_panels():
@@ -220,6 +220,94 @@ def test_the_reported_error_is_the_one_of_the_panels():
     pi = np.array([[1.0], [2.0]]) / 3
     gain = (pi * (p - (pi * p).sum(axis=0))).max(axis=0)
     assert risk.rad == pytest.approx(np.trapezoid(gain, grid), abs=1e-8)
+
+
+@pytest.mark.parametrize("clamp", [None, (0.0, 5.0), (-1.0, 5.5), (-0.1, 60.0), (-60.0, 5.1)])
+def test_a_clamp_makes_one_output_of_all_beyond_it(clamp):
+    """Three values by a fine sum: what lies beyond a clamp is one output, on its own side."""
+    pi, values, sigma = np.array([0.2, 0.5, 0.3]), np.array([0.0, 1.0, 5.0]), 2.0
+    prior = Prior.from_counts(dict(zip(values.tolist(), pi.tolist(), strict=True)))
+    risk = assess(Gaussian(sigma=sigma, sensitivity=5, clamp=clamp), prior=prior)
+    low, high = clamp or (-60.0, 65.0)
+    edges = np.r_[-np.inf, np.linspace(max(low, -20), min(high, 25), 100_001), np.inf]
+    p = np.diff(norm.cdf((edges - values[:, None]) / sigma), axis=1) * pi[:, None]
+    gain = np.maximum((p - pi[:, None] * p.sum(axis=0)).max(axis=0), 0).sum()
+    assert risk.rad == pytest.approx(gain, abs=1e-7)
+    assert risk.rero == pytest.approx(p.max(axis=0).sum(), abs=1e-7)
+
+
+def lines(monkeypatch, mechanism, prior):
+    """The densities that the solver is given."""
+    seen = []
+
+    def solve(line, game, weight, method):
+        half, series = zip(*line.blocks, strict=True)
+        seen.append((line, np.concatenate(half), np.concatenate(series, axis=1)))
+        return
+
+    with monkeypatch.context() as patch:
+        patch.setattr(line, "_solve", solve)
+        patch.setattr(line, "BLOCK_ENTRIES", 200)
+        assess(mechanism, prior=prior, trials=2)
+    return seen[0]
+
+
+def test_what_the_panels_leave_out(monkeypatch):
+    """Their number, widths, masses, and the error that is told, from the definition."""
+    values = np.array([0.0, 1.3, 7.0])
+    prior = Prior.from_counts(dict.fromkeys(values.tolist(), 1.0))
+    found, half, series = lines(monkeypatch, Gaussian(sigma=1.0, sensitivity=7), prior)
+    reach = 2 * line.REACH + 7.0
+    count = int(np.ceil(reach / (2 * line.HALF)))
+    assert (found.panels, len(half)) == (count, count)
+    assert half == pytest.approx(np.full(count, reach / count / 2))
+    edges = np.linspace(-line.REACH, 7.0 + line.REACH, count + 1)
+    masses = np.diff(norm.cdf(edges - values[:, None]), axis=1)
+    assert 2 * series[..., 0] * half == pytest.approx(masses, abs=1e-13)
+    assert found.atoms == pytest.approx(
+        np.stack([norm.cdf(edges[0] - values), norm.sf(edges[-1] - values)], axis=1)
+    )
+    remainder = legendre.REMAINDER * line._STEEP * half[0] ** legendre.TERMS
+    assert found.error == pytest.approx(2e-19 + 2 * remainder * reach, rel=1e-9)
+
+
+def test_what_is_told_of_a_density(monkeypatch):
+    """Twice what its panels are off by, and by which the worst integral misses one."""
+    density = Density(log_density=lambda t, z: norm.logpdf(t, z), bounds=(-4.9, 7.5))
+    prior = Prior.from_counts({0.0: 1.0, 2.0: 1.0})
+    found, half, series = lines(monkeypatch, density, prior)
+    panels = density.panels(np.array([0.0, 2.0]))
+    assert len(half) == len(panels.half) and series == pytest.approx(panels.series)
+    missing = np.abs(2 * series[..., 0] @ half - 1)
+    assert missing.max() > 4e-7 and missing.min() < missing.max() / 2
+    assert found.error == pytest.approx(2 * (panels.error.sum() + missing.max()), rel=1e-9)
+
+
+def test_the_error_of_the_densities_goes_to_both_sides():
+    prior, sigma = Prior.from_counts({0.0: 1.0, 1.0: 2.0, 4.0: 1.0}), 1.5
+    game = play(prior, Threat())
+    weight, points = game.at_values(np.array([0.0, 1.0, 4.0]), prior.probabilities)
+    half = np.full(100, 0.25)
+    centre = -20.75 + np.arange(100) * 0.5
+    t = legendre.nodes(centre, half)
+    series = legendre.series(norm.pdf(t[None] - points[:, None, None], scale=sigma))
+    none = np.zeros((3, 0))
+    exact, off = (
+        line._solve(line.Line(iter([(half, series)]), 100, none, error), game, weight, "given")
+        for error in (0.0, 1e-6)
+    )
+    assert off.rad - exact.rad == pytest.approx(1e-6, rel=1e-6)
+    assert off.rero - exact.rero == pytest.approx(1e-6, rel=1e-6)
+    assert off.interval[0] - exact.interval[0] == pytest.approx(-1e-6, rel=1e-6)
+    assert off.interval[1] - exact.interval[1] == pytest.approx(1e-6, rel=1e-6)
+    given = line.Line(iter([(half, series)]), 100, none, 2e-5)
+    assert line._solve(given, game, weight, "given") is None  # too much for an answer
+
+
+def test_mass_in_the_first_panel():
+    """Uniform noise that fills its bounds to the ends."""
+    risk = assess(uniform_noise(0.5, (-0.5, 1.5)), prior=Prior.uniform(2))
+    assert risk.rad == pytest.approx(0.5, abs=1e-9)
 
 
 def test_too_wide_a_range_is_estimated():

@@ -208,6 +208,13 @@ def test_what_cannot_be_refuted_is_the_whole_range():
     assert low < 0.5 and high == 1.0
 
 
+def test_no_guess_is_ever_right():
+    """The only guess that counts is about a record that does not occur."""
+    prior, never = Prior.from_probabilities([0.5, 0.5, 0.0]), Threat(loss=np.diag([0, 0, 1]) == 1)
+    risk = assess(Repeated(GRR(epsilon=1.0, size=3), 2), prior=prior, threat=never)
+    assert (risk.rad, risk.success_out, risk.rero) == (0.0, 0.0, 0.0)
+
+
 def test_as_many_draws_as_were_asked_for():
     told = []
     both = Composed([GRR(epsilon=1.0, size=3)] * 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import beta, norm, truncnorm, uniform
 
-from dprad import Prior, Threat, assess
+from dprad import DpradError, Prior, Threat, assess
 from dprad.exact import continuous, nested
 from dprad.exact.solution import Solution
 from dprad.games import play
@@ -93,6 +94,19 @@ def test_a_ridge_by_hand():
     assert expected <= found <= expected * 1.01
 
 
+def test_a_ridge_point_by_point():
+    """Few points, a steep peak: between two points the higher of their tops counts, beyond them
+    what decays from the outermost."""
+    z, r, ends = np.linspace(1.0, 3.0, 5), 0.7, (0.25, 5.0)
+    for height in (np.array([0.1, 0.2, 9.0, 0.3, 0.1]), np.array([5.0, 0.1, 1.0, 0.1, 7.0])):
+        top = [
+            max(h * math.exp(-r * abs(t - x)) for h, x in zip(height, z, strict=True)) for t in z
+        ]
+        expected = sum(max(a, b) * 0.5 for a, b in itertools.pairwise(top))
+        expected += top[0] * (1 - math.exp(-r * 0.75)) / r + top[-1] * (1 - math.exp(-r * 2)) / r
+        assert continuous._ridge(height, z, r, ends) == pytest.approx(expected, rel=1e-12)
+
+
 def test_two_outputs():
     """Duchi: the chances of both are lines in z."""
     mechanism = Duchi(epsilon=2.0, bounds=(0.0, 5.0))
@@ -129,6 +143,14 @@ def test_cells_of_a_prior(low):
     assert np.isinf(pole.wobble[0]) and np.isfinite(pole.wobble[1])
 
 
+def test_a_distribution_cut_off_far_out():
+    """Its distribution function is one there; the other tail still has digits."""
+    prior = Prior.continuous(norm(), 9, 12)
+    assert continuous._scale(prior) == pytest.approx(1 / (norm.sf(9) - norm.sf(12)), rel=1e-12)
+    other = Prior.continuous(norm(), -12, -9)
+    assert continuous._scale(other) == pytest.approx(continuous._scale(prior), rel=1e-12)
+
+
 def test_a_density_that_lies_is_caught():
     """A spike between the points at which the density is read: it may vary by anything."""
 
@@ -157,28 +179,28 @@ def test_what_is_owed_by_hand():
 
 
 def test_windows_that_slide_by_hand():
-    """Cells of width 1, windows of 4 cells on 10: which windows there are, and what each owes."""
+    """Cells of width 1/2, windows of 4 cells on 10: which windows there are, what each owes."""
     smooth = continuous.Smoothness(1.7, 2.3, lambda z: z, lambda z: z)
     rng = np.random.default_rng(0)
-    edges, mass = np.arange(11.0), rng.dirichlet(np.ones(10))
+    edges, mass = 0.5 * np.arange(11.0), rng.dirichlet(np.ones(10))
     wobble, density = rng.random(10) * 0.2, rng.random(10) * 0.3
     wobble[3] = density[3] = np.inf
     cells = continuous._Cells(edges, mass, wobble, density)
-    owed, (begin, end) = continuous._slid(cells, 2.0, 4, smooth)
+    owed, (begin, end) = continuous._slid(cells, 1.0, 4, smooth)
     windows = {(int(a), int(b)) for a, b in zip(begin, end, strict=True)}
     whole = {(k, k + 4) for k in range(7)}
     assert windows == whole | {(0, 2), (0, 3), (0, 4)} | {(6, 10), (7, 10), (8, 10)}
     for k in range(6):
         a, b = mass[k], mass[k + 4]
         choices = [
-            [(wobble[k] + wobble[k + 4]) / 4 * 1.7, (density[k] + density[k + 4]) / 4 * 2.3],
-            [2 * a * 1.7, b * 2.3],
-            [2 * b * 1.7, a * 2.3],
+            [(wobble[k] + wobble[k + 4]) / 8 * 1.7, (density[k] + density[k + 4]) / 16 * 2.3],
+            [2 * a * 1.7, b / 2 * 2.3],
+            [2 * b * 1.7, a / 2 * 2.3],
         ]
         best = min(choices, key=sum)
-        cut = mass[k] * 2.3 if k in (2, 3) else 0.0  # also where a window is cut off at an end
+        cut = mass[k] / 2 * 2.3 if k in (2, 3) else 0.0  # also where a window is cut off at an end
         assert owed[:, k] == pytest.approx([best[0], max(best[1], cut)])
-    assert owed[1, 6:8] == pytest.approx(mass[6:8] * 2.3) and owed[0, 6:].max() == 0.0
+    assert owed[1, 6:8] == pytest.approx(mass[6:8] / 2 * 2.3) and owed[0, 6:].max() == 0.0
 
 
 # -- the paper's nested Monte Carlo ----------------------------------------------------------------
@@ -217,16 +239,49 @@ def test_nested_monte_carlo_estimates_all_three(distribution, ends, epsilon):
     found = nested.nested_monte_carlo(noise, prior, eta=eta, draws=2000)
     assert found.rad == pytest.approx(exact.rad, abs=0.015)
     assert found.success_out == pytest.approx(exact.success_out, abs=0.02)
-    assert found.rero == pytest.approx(found.rad + found.success_out, abs=0.01)
-    low, high = found.interval
-    top = noise.rate / noise.total(np.array(ends)).min()
-    heaviest = max(
-        float(distribution.cdf(min(x + eta, ends[1])) - distribution.cdf(max(x - eta, ends[0])))
-        for x in np.linspace(*ends, 101)
-    ) / float(distribution.cdf(ends[1]) - distribution.cdf(ends[0]))
-    error = (ends[1] - ends[0]) * nested._error(2000, float(top), heaviest, 0.95)
-    assert high == pytest.approx(min(1.0, found.rad + error))
-    assert low == pytest.approx(max(0.0, found.rad - error))
+    assert found.rero == pytest.approx(found.rad + found.success_out, abs=1e-12)
+
+
+def test_what_the_error_of_nested_monte_carlo_is_made_of(monkeypatch):
+    """The largest density of an output, the heaviest window, and the length of the line."""
+    asked = []
+    monkeypatch.setattr(nested, "_error", lambda *given: asked.append(given) or 0.01)
+    noise, law = ExponentialInterval(epsilon=4.0, bounds=(0.0, 3.0)), beta(2, 5)
+    prior = Prior.continuous(law, 0.0, 0.9)
+    found = nested.nested_monte_carlo(noise, prior, eta=0.1, draws=300, confidence=0.8)
+    ((n, top, heaviest, confidence),) = asked
+    z = np.linspace(0.0, 0.9, 2001)
+    densest = np.exp(noise.log_likelihood(z[:, None], z[None, :])).max()
+    assert (n, confidence) == (300, 0.8)
+    assert top == pytest.approx(densest, rel=1e-9)
+    windows = law.cdf(np.minimum(z + 0.1, 0.9)) - law.cdf(np.maximum(z - 0.1, 0.0))
+    assert heaviest == pytest.approx(windows.max() / law.cdf(0.9), rel=1e-3)
+    assert found.interval == pytest.approx((max(0.0, found.rad - 0.03), found.rad + 0.03))
+    monkeypatch.undo()
+    with pytest.raises(DpradError, match="confidence"):
+        nested.nested_monte_carlo(noise, prior, eta=0.1, draws=300, confidence=1.5)
+
+
+def test_nested_monte_carlo_draws_as_often_as_it_says(monkeypatch):
+    """Twice n records for each of n outputs, whatever the block."""
+    monkeypatch.setattr(nested, "BLOCK_ENTRIES", 700)
+
+    class Counted:
+        drawn = 0
+
+        def rvs(self, size, random_state):
+            Counted.drawn += size[0] * size[1]
+            return random_state.random(size)
+
+        def cdf(self, x):
+            return np.clip(x, 0.0, 1.0)
+
+        def pdf(self, x):
+            return np.ones(np.shape(x))
+
+    prior = Prior.continuous(Counted(), 0, 1)
+    nested.nested_monte_carlo(ExponentialInterval(epsilon=1.0), prior, eta=0.1, draws=100)
+    assert Counted.drawn == 2 * 100 * 100
 
 
 def test_candidates_hold_the_best_window():
@@ -271,6 +326,11 @@ def test_the_interval_is_made_of_the_two_errors(eta):
     assert length[whole] == pytest.approx(2 * eta)
     assert length.min() == pytest.approx(min(eta, 1.0 - 1e-9), abs=1e-8)
     assert length.max() == pytest.approx(min(1.0, 2 * eta))
+    for cut in (begin == 0, end == len(cells.mass)):
+        assert length[cut].min() == pytest.approx(eta)
+    period = int((end - begin)[begin == 0].max())
+    owed, _ = continuous._slid(cells, eta, period, smooth)
+    assert slid == pytest.approx(owed[0].max() + owed[1].max()) and slid > 0
     seen = []
 
     def finite(table, values, pi):
@@ -320,6 +380,9 @@ def test_membership_lies_between_middles_and_ends():
     assert error <= continuous.TOLERANCE
     assert found.rad == pytest.approx(0.301)
     assert found.interval == pytest.approx((0.30 - error, 0.302 + 2 * error), abs=1e-12)
+    wide = lambda *_: solved(0.3, (0.298, 0.303))  # noqa: E731
+    found = continuous.solve_continuous(noise, prior, 0.0, game, wide)
+    assert found.interval == pytest.approx((0.298 - error, 0.303 + 2 * error), abs=1e-12)
 
 
 def test_halving_takes_the_cells_that_owe_most():
@@ -333,3 +396,6 @@ def test_nothing_can_be_hit_or_missed():
     assert (never.rad, never.success_out, never.rero) == (0.0, 0.0, 0.0)
     always = assess(noise, prior=prior, threat=Threat(loss="absolute", eta=1.0))
     assert (always.rad, always.success_out, always.rero) == (0.0, 1.0, 1.0)
+    game = play(prior, Threat(loss="absolute", eta=1.0))
+    plain = continuous.solve_continuous(noise, prior, 1.0, game, lambda *_: None)
+    assert (plain.success_out, plain.rero) == (1.0, 1.0)

@@ -222,6 +222,33 @@ def test_narrow_windows_far_from_zero(kind):
         assert risk.rad == pytest.approx(0.5, abs=1e-6)
 
 
+@pytest.mark.parametrize("epsilon", [20.0, 27.0])
+def test_close_records_far_from_zero_keep_their_distance(epsilon):
+    """Two windows that overlap: RAD is what one has and the other has not, to all its digits."""
+    low, gap = 1e6, 0.25
+    mechanism = Piecewise(epsilon=epsilon, bounds=(low, 2 * low))
+    inside, outside = np.exp(mechanism.log_densities)
+    apart = (mechanism.reach + 1) / 2 * gap / mechanism.half
+    assert apart < mechanism.length
+    risk = assess(mechanism, prior=Prior.from_counts({low: 1, low + gap: 1}))
+    assert risk.rad == pytest.approx((inside - outside) * apart / 2, rel=1e-12)
+
+
+def test_a_staircase_of_hardly_any_first_step():
+    """A narrow step is not the absence of noise."""
+    prior = Prior.from_counts({0: 1, 3: 2, 10: 3})
+    narrow, narrower = (
+        assess(Staircase(epsilon=1.0, sensitivity=10, gamma=g), prior=prior) for g in (1e-7, 0.0)
+    )
+    assert narrower.rad == pytest.approx(narrow.rad, rel=1e-5) and narrow.rad < 0.3
+
+
+def test_two_neighbouring_numbers():
+    """0 and 1: the smallest range there is."""
+    risk = assess(Geometric(epsilon=1.0), prior=Prior.uniform(2))
+    assert risk.rad == pytest.approx(np.tanh(0.5) / 2)
+
+
 def test_a_mechanism_of_ones_own(rng):
     """Anything with a sampler and a likelihood gets an estimate."""
     matrix = random_channel(rng, 3, 4)
@@ -270,8 +297,11 @@ def test_pieces_are_channels(mechanism):
     everything = likelihood(slice(0, 5), slice(0, width))
     assert everything.shape == (5, width) and np.all(everything >= 0)
     assert everything.sum(axis=1) == pytest.approx(np.ones(5), abs=1e-9)
-    some = likelihood(np.array([3, 1]), slice(width // 3, width))
-    assert some == pytest.approx(everything[[3, 1], width // 3 :])
+    for part in (slice(width // 3, width), slice(0, width // 2), slice(width // 4, width // 2)):
+        some = likelihood(np.array([3, 1]), part)
+        assert some == pytest.approx(everything[[3, 1], part])
+    alone, few = steps.columns_of(mechanism, points[2:3])
+    assert alone(slice(0, 1), slice(0, few)).sum() == pytest.approx(1.0, abs=1e-9)
     change = moved(mechanism, 1000.0)
     there = replace(mechanism, **change) if change else mechanism
     shifted, same = steps.columns_of(there, points + 1000.0)

@@ -85,12 +85,10 @@ def _candidates(game: Game) -> int | None:
 
 
 # -- posterior cap -------------------------------------------------------------------------------
-def cap_log_odds(k: FloatArray, epsilon: float) -> FloatArray:
-    """Log-odds of the cap: those of k, plus epsilon."""
-    return np.asarray(np.log(k) - np.log1p(-k) + epsilon)
-
-
 def _cap(tally: Tally, alpha: float, sequential: bool) -> float:
+    """The log-odds of the cap are those of k, plus epsilon."""
+    from scipy.special import logit
+
     groups = {k: v for k, v in tally.groups.items() if 0.0 < k < 1.0}
     if not groups:
         return 0.0
@@ -99,14 +97,11 @@ def _cap(tally: Tally, alpha: float, sequential: bool) -> float:
     hits = np.array([s for _, s in groups.values()], dtype=float)
     if len(chance) == 1 and not sequential:
         low = lower_proportion(int(hits[0]), int(guesses[0]), alpha)
-        if low >= 1.0:
-            return HIGHEST
-        odds = math.log(low / (1.0 - low)) if low > 0 else -math.inf
-        return min(HIGHEST, max(0.0, odds - float(cap_log_odds(chance, 0.0)[0])))
+        return min(HIGHEST, max(0.0, float(logit(low) - logit(chance[0]))))
 
     def evidence(epsilon: float) -> float:
         """Log of the e-value against this epsilon."""
-        odds = cap_log_odds(chance, epsilon) + np.r_[0.0, BEYOND][:, None]
+        odds = logit(chance) + epsilon + np.r_[0.0, BEYOND][:, None]
         # s log cap + (n - s) log(1 - cap) from log-odds, at this epsilon and beyond
         no = -np.logaddexp(0.0, odds)
         log_likelihood = (hits * odds + guesses * no).sum(axis=1)
@@ -143,13 +138,12 @@ def _versus(tally: Tally, m: int, delta: float, alpha: float, sequential: bool) 
         if low <= delta:
             return 0.0
         ratio = (m - 1) * (low - delta) / high if high > 0 else math.inf
-        return min(HIGHEST, max(0.0, math.log(ratio))) if ratio > 1 else 0.0
+        return min(HIGHEST, math.log(max(1.0, ratio)))
 
     def evidence(epsilon: float) -> float:
         # bets on Y = s - f e^eps/(m-1) > delta; Y is at least -e^eps/(m-1)
         loss = math.exp(min(epsilon, 600.0)) / (m - 1)
         stakes = STAKES / (loss + delta)
-        stakes = np.minimum(stakes, 0.99 / (loss + delta))
         wealth = (
             right * np.log1p(stakes * (1.0 - delta))
             + wrong * np.log1p(-stakes * (loss + delta))

@@ -132,22 +132,20 @@ class _Line:
     def of(cls, game: Game, weight: Any) -> _Line | None:
         """If the game is of that kind."""
         sets = game.sets
-        if isinstance(sets, Singletons):
-            low, high = sets.index, sets.index + 1
-        elif isinstance(sets, Windows):
-            low, high = sets.low, sets.high
-        else:
-            return None
         if not game.nothing_known or np.any(np.diff(weight.indptr) != 1):
             return None
         place, mass = weight.indices.astype(np.intp), weight.data
-        if isinstance(sets, Singletons):
+        if isinstance(sets, Windows):
+            low, high = sets.low, sets.high
+        elif isinstance(sets, Singletons):
             # one class a set: any order will do, so that of the values
             along = np.argsort(place, kind="stable")
             rank = np.empty_like(along)
             rank[along] = np.arange(len(along))
-            low, high = rank[low], rank[low] + 1
+            low, high = rank[sets.index], rank[sets.index] + 1
             place, mass = place[along], mass[along]
+        else:
+            return None
         order = np.lexsort((high, low))
         line = cls(mass, place, low[order], high[order], sets.mass[order])
         in_order = np.all(np.diff(place) >= 0) and np.all(np.diff(line.high) >= 0)

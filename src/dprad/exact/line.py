@@ -40,9 +40,9 @@ TIE = 1e-13
 # (1e-19 of probability beyond).
 HALF = 0.25
 REACH = 9.0
-# Largest |derivative| of the normal density of the order of the series: Cramer's bound on Hermite
-# functions, 1.0865 sqrt(n!) / sqrt(2 pi).
-_STEEP = 1.0865 * float(np.sqrt(np.prod(np.arange(1.0, legendre.TERMS + 1.0)) / (2 * np.pi)))
+# Largest |derivative| of the normal density of the order of the series: an even one is largest at
+# 0, since its Fourier transform does not change its sign; (n-1)(n-3)...1 / sqrt(2 pi).
+_STEEP = float(np.prod(np.arange(1.0, legendre.TERMS, 2)) / np.sqrt(2 * np.pi))
 # Panels, in standard deviations of range, that are worth the work.
 MAX_PANELS = 2**15
 # Coefficients that are held at once, and rivals that a block may have.
@@ -74,14 +74,13 @@ def solve_gaussian(
     low, high = -REACH, float(scaled[-1]) + REACH
     if not (high - low) / (2 * HALF) <= MAX_PANELS:
         return None
-    error = 2e-19
     if mechanism.clamp is not None:
         ends = ((c - points[0]) / mechanism.sigma for c in mechanism.clamp)
         low, high = max(low, next(ends)), min(high, next(ends))
     atoms = _beyond(np.stack([scaled - low, high - scaled], axis=1))
-    count = max(1, int(np.ceil((high - low) / (2 * HALF)))) if low < high else 0
+    count = max(1, int(np.ceil((high - low) / (2 * HALF))))
     edges = np.linspace(low, high, count + 1)
-    half = np.full(count, (high - low) / (2 * max(count, 1)))
+    half = np.full(count, (high - low) / (2 * count))
     centre = (edges[1:] + edges[:-1]) / 2
 
     def blocks() -> Iterator[tuple[FloatArray, FloatArray]]:
@@ -93,8 +92,8 @@ def solve_gaussian(
             yield half[a : a + step], legendre.series(p)
 
     # both the gain of a set and pbar are off by this at most, and so is the best of all gains
-    remainder = legendre.REMAINDER * _STEEP * (half[0] if count else 0.0) ** legendre.TERMS
-    error += 2 * remainder * max(0.0, high - low)
+    remainder = legendre.REMAINDER * _STEEP * half[0] ** legendre.TERMS
+    error = 2e-19 + 2 * remainder * (high - low)
     return _solve(Line(blocks(), count, atoms, error), game, weight, _PROVEN)
 
 

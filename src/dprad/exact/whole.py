@@ -44,7 +44,7 @@ def solve_whole(
         low, high = low - reach, high + reach
         if mechanism.clamp is not None:
             low, high = max(low, mechanism.clamp[0] - base), min(high, mechanism.clamp[1] - base)
-    elif high == 0 or mechanism.rate == 0:
+    elif mechanism.rate == 0:
         points, codes, high = np.zeros(1), np.zeros(len(pi), dtype=np.intp), 0.0
     if high - low > MAX_SPAN:
         raise DpradError(
