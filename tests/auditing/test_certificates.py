@@ -292,15 +292,16 @@ def test_which_certificates_and_what_they_share():
     assert [c.name for c in found] == ["extra risk"]
 
 
+@pytest.mark.parametrize("share", [0.1, 0.7])
 @pytest.mark.parametrize("seed", range(6))
-def test_the_inverse_is_tight(seed):
+def test_the_inverse_is_tight(seed, share):
     rng = np.random.default_rng(seed)
     instance = random_instance(rng, 4, kind="matrix")
     game = play(instance.prior, instance.threat)
     top = assess(
         ApproxDP(4.0, 0.01, neighbours="replace-one"), prior=instance.prior, threat=instance.threat
     ).rad
-    rad = 0.7 * top
+    rad = share * top
     at = risk_inverse(rad, game, 0.01)
 
     def most(epsilon):

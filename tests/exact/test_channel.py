@@ -13,7 +13,7 @@ import dprad
 from dprad import Prior, Threat, assess
 from dprad.exact import channel as solver
 from dprad.mechanisms import GRR, Channel
-from oracles import brute_force, random_channel, random_instance
+from oracles import Instance, brute_force, random_channel, random_instance
 
 
 def solve(instance, channel):
@@ -152,6 +152,25 @@ def test_of_guesses_that_gain_as_much_the_likeliest_is_made(entries, monkeypatch
     risk = assess(Channel(np.full((5, 3), 1 / 3)), prior=Prior.from_probabilities(pi))
     assert risk.rad == pytest.approx(0.0, abs=1e-15)
     assert risk.success_out == pytest.approx(0.4)
+
+
+def test_a_rare_output_has_its_own_best_guess():
+    """Ties are measured by the output's probability, however small."""
+    channel = np.array([[1.0, 0.0], [1 - 1e-7, 1e-7]])
+    risk = assess(Channel(channel), prior=Prior.from_probabilities([0.6, 0.4]))
+    rare = 0.4e-7
+    assert risk.success_out == pytest.approx(0.6 * (1 - rare) + 0.4 * rare, abs=1e-12)
+
+
+def test_guesses_that_begin_with_the_second_class():
+    """Likeliest first and in order, but the first class cannot be guessed."""
+    pi, channel = np.array([0.2, 0.5, 0.3]), random_channel(np.random.default_rng(5), 3, 6)
+    success = np.diag([False, True, True])
+    prior, threat = Prior.from_probabilities(pi), Threat(loss=success)
+    risk = assess(Channel(channel), prior=prior, threat=threat)
+    instance = Instance(pi, np.zeros(3, dtype=int), success, prior, threat)
+    rad, rero = brute_force(instance, channel)
+    assert risk.rad == pytest.approx(rad, abs=1e-12) and risk.rero == pytest.approx(rero)
 
 
 def test_blocks_do_not_change_the_result(rng, monkeypatch):

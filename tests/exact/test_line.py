@@ -199,7 +199,7 @@ def test_the_steepest_derivative_of_the_normal_density():
     x = np.linspace(-9, 9, 200_001)
     n = legendre.TERMS
     derivative = hermite_e.hermeval(x, [0.0] * n + [1.0]) * np.exp(-x * x / 2) / np.sqrt(2 * np.pi)
-    assert line._STEEP == pytest.approx(float(np.abs(derivative).max()), rel=1e-12)
+    assert pytest.approx(float(np.abs(derivative).max()), rel=1e-12) == line._STEEP
 
 
 def test_the_reported_error_is_the_one_of_the_panels():
@@ -302,6 +302,30 @@ def test_the_error_of_the_densities_goes_to_both_sides():
     assert off.interval[1] - exact.interval[1] == pytest.approx(1e-6, rel=1e-6)
     given = line.Line(iter([(half, series)]), 100, none, 2e-5)
     assert line._solve(given, game, weight, "given") is None  # too much for an answer
+
+
+@pytest.mark.parametrize(("rounds", "rivals"), [(0, 2**20), (3, 2**20), (45, 1)])
+def test_panels_that_run_out_of_halvings_are_counted_with_what_they_owe(
+    rounds, rivals, monkeypatch
+):
+    values = np.array([0.0, 1.0, 1.7, 4.0])
+    prior = Prior.from_counts(dict(zip(values.tolist(), [1.0, 2.0, 1.5, 1.0], strict=True)))
+    exact = assess(Gaussian(sigma=1.0, sensitivity=4), prior=prior)
+    for name, value in (("ROUNDS", rounds), ("MAX_RIVALS", rivals), ("ACCEPTED", 1.0)):
+        monkeypatch.setattr(line, name, value)
+    rough = assess(Gaussian(sigma=1.0, sensitivity=4), prior=prior)
+    low, high = rough.interval
+    assert low - 1e-9 <= exact.rad <= high + 1e-9 and 1e-7 < high - low < 0.2
+    assert exact.rero - 1e-9 <= rough.rero <= exact.rero + 0.2
+    assert low > exact.rad - 0.05
+
+
+@pytest.mark.parametrize(("knows", "luck"), [("nothing", 1.0), ("everything", 0.0)])
+def test_a_guess_that_gains_nothing_is_made_unless_it_is_about_membership(knows, luck):
+    """One record: nothing can be learnt about it."""
+    prior = Prior.from_counts({3.0: 1})
+    risk = assess(Gaussian(sigma=1.0), prior=prior, threat=Threat(knows=knows))
+    assert risk.interval[0] == 0.0 and risk.success_out == pytest.approx(luck)
 
 
 def test_mass_in_the_first_panel():

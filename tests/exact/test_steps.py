@@ -43,7 +43,7 @@ def reading(values):
     return lambda support: values[np.asarray(support)].tolist()
 
 
-@pytest.mark.parametrize("clamp", [None, (0.0, 8.0), (-7.0, 30.0)])
+@pytest.mark.parametrize("clamp", [None, (0.0, 8.0), (-7.0, 30.0), (0.0, 31.0), (-30.0, 8.0)])
 @pytest.mark.parametrize("seed", range(8))
 def test_staircase(seed, clamp):
     """Whole values, a step of 8 and gamma = 1/4: all pieces end at whole numbers."""
