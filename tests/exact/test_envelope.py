@@ -11,6 +11,7 @@ from scipy.integrate import quad
 
 from dprad import DpradError, Prior, Threat, assess
 from dprad.exact import envelope
+from dprad.games import play
 from dprad.mechanisms import Channel, ExponentialInterval, Gaussian, Geometric, Laplace
 from oracles import brute_force, random_instance
 
@@ -215,6 +216,17 @@ def test_the_short_ways_equal_the_long_one(knows, seed, monkeypatch):
         assert short.rad == pytest.approx(long.rad, abs=1e-14, rel=1e-9)
         assert short.rero == pytest.approx(long.rero, abs=1e-9)
         assert short.success_out == pytest.approx(long.success_out, abs=1e-7)
+
+
+@pytest.mark.parametrize("apart", [True, False])
+def test_who_knows_everything_is_always_right_about_members(apart, monkeypatch):
+    """Before anything is clipped to one."""
+    if not apart:
+        monkeypatch.setattr(envelope, "_apart", lambda *_: False)
+    prior, values = Prior.from_probabilities([0.2, 0.5, 0.3]), np.array([0.0, 1.5, 2.0])
+    game = play(prior, Threat(knows="everything"))
+    found = envelope.solve_laplace(game, values, prior.probabilities)
+    assert found.rero == pytest.approx(1.0, rel=1e-12)
 
 
 def test_a_record_with_nearly_all_the_mass():
