@@ -6,6 +6,7 @@ Chi-square, KS and binomial tests; false-alarm rate 1e-6 each.
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -249,6 +250,12 @@ def test_hybrid_is_a_mixture(rng):
     low, high = -2.5, 6.5
     total = quad(lambda t: float(np.exp(mechanism.log_likelihood(t, 1.0))), low, high, limit=500)[0]
     assert np.mean(~atoms) == pytest.approx(total, abs=0.02)
+
+
+def test_a_staircase_follows_its_epsilon():
+    """The best share of a step is that of the new epsilon, unless one was given."""
+    assert replace(Staircase(epsilon=200.0), epsilon=1.0).high == Staircase(epsilon=1.0).high
+    assert replace(Staircase(epsilon=3.0, gamma=0.6), epsilon=1.0).high == 0.6
 
 
 def test_stated_errors(rng):

@@ -108,8 +108,7 @@ def _staircase(mechanism: Staircase, points: FloatArray) -> tuple[Any, int]:
     step, epsilon = mechanism.sensitivity, mechanism.epsilon
     if epsilon == 0:
         return _silent(points)
-    assert mechanism.gamma is not None
-    if mechanism.gamma < APART and mechanism.beyond(APART * step) < APART:
+    if mechanism.high < APART and mechanism.beyond(APART * step) < APART:
         # next to no noise: every record is seen as it is, but for a share of less than APART
         every = np.arange(len(points))
         return (lambda rows, columns: np.equal.outer(every[rows], every[columns]) * 1.0), len(every)
@@ -123,7 +122,7 @@ def _staircase(mechanism: Staircase, points: FloatArray) -> tuple[Any, int]:
         low, high = mechanism.clamp[0] - base, mechanism.clamp[1] - base
         periods = int(min(np.ceil((high - low) / step), np.ceil(750 / epsilon))) + 1
     whole = np.arange(-periods, periods + 1.0)
-    offsets = np.r_[whole, whole + mechanism.gamma, whole - mechanism.gamma]
+    offsets = np.r_[whole, whole + mechanism.high, whole - mechanism.high]
     edges = np.r_[(points[:, None] + step * offsets).reshape(-1), first, last]
     edges = edges[(edges > low) & (edges < high)]
     edges = np.unique(np.r_[low, edges, high])
@@ -132,12 +131,12 @@ def _staircase(mechanism: Staircase, points: FloatArray) -> tuple[Any, int]:
         # beyond the records the sum over all periods takes the factor 1 - e^-epsilon away
         beyond = (middle < first) | (middle > last)
         scale = np.diff(edges) * np.where(beyond, 1.0, float(-np.expm1(-epsilon)))
-        share = mechanism.gamma + (1.0 - mechanism.gamma) * float(np.exp(-epsilon))
+        share = mechanism.high + (1.0 - mechanism.high) * float(np.exp(-epsilon))
 
         def pieces(rows: slice | IntArray, columns: slice) -> FloatArray:
             place = np.abs(middle[columns] - points[rows][:, None]) / step
             down = np.floor(place)
-            height = np.exp(-epsilon * (down + (place - down >= mechanism.gamma)))
+            height = np.exp(-epsilon * (down + (place - down >= mechanism.high)))
             return np.asarray(height * scale[columns] / (2 * step * share))
 
         return pieces, len(scale)

@@ -21,12 +21,12 @@ from dprad.mechanisms.base import quotient
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Staircase(Additive):
-    """Staircase noise; `gamma` is the share of a step that is high.
+    """Staircase noise; `gamma` is the share of a step that is high, the best one by default.
 
     Examples
     --------
     >>> import math
-    >>> Staircase(epsilon=2 * math.log(3)).gamma     # 1/(1 + 3)
+    >>> Staircase(epsilon=2 * math.log(3)).high     # 1/(1 + 3)
     0.25
 
     """
@@ -39,10 +39,7 @@ class Staircase(Additive):
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", number(self.epsilon, "epsilon", low=0))
         self._check()
-        if self.gamma is None:
-            half = float(np.exp(-self.epsilon / 2))
-            object.__setattr__(self, "gamma", half / (1.0 + half))
-        elif 0 < number(self.gamma, "gamma", low=0, high=1) < 1e-9:
+        if self.gamma is not None and 0 < number(self.gamma, "gamma", low=0, high=1) < 1e-9:
             raise DpradError(f"gamma must be 0 or at least 1e-9, but is {self.gamma!r}.")
 
     @property
@@ -51,23 +48,27 @@ class Staircase(Additive):
         return PureDP(self.epsilon, neighbours=REPLACE_ONE)
 
     @property
+    def high(self) -> float:
+        """The share of a step that is high: `gamma`, or the best one for this epsilon."""
+        half = float(np.exp(-self.epsilon / 2))
+        return half / (1.0 + half) if self.gamma is None else self.gamma
+
+    @property
     def _low_share(self) -> float:
         """Probability that a draw lies in the low part of its step."""
-        assert self.gamma is not None
-        low = (1.0 - self.gamma) * float(np.exp(-self.epsilon))
+        low = (1.0 - self.high) * float(np.exp(-self.epsilon))
         # epsilon and gamma so large or small that both parts are empty: all is in the high part
-        return low / (self.gamma + low) if self.gamma + low > 0 else 0.0
+        return low / (self.high + low) if self.high + low > 0 else 0.0
 
     def beyond(self, x: Any) -> FloatArray:
         """Pr[noise > x]. O(1) each."""
         x = np.asarray(x, dtype=float)
         if self.epsilon == 0:
             return np.full(x.shape, 0.5)
-        assert self.gamma is not None
         place = np.abs(x) / self.sensitivity
         step = np.floor(np.minimum(place, 1e300))
         part = np.clip(place - step, 0.0, 1.0)
-        gamma, low = self.gamma, self._low_share
+        gamma, low = self.high, self._low_share
         with np.errstate(divide="ignore", invalid="ignore"):
             first = np.where(gamma > 0, np.minimum(part, gamma) / gamma, 1.0)
             second = np.where(gamma < 1, np.maximum(part - gamma, 0.0) / (1.0 - gamma), 0.0)
@@ -83,8 +84,7 @@ class Staircase(Additive):
         level = number(confidence, "confidence", low=0, high=1)
         if self.epsilon == 0 or level == 1.0:
             return self._within(float("inf"))
-        assert self.gamma is not None
-        gamma, low = self.gamma, self._low_share
+        gamma, low = self.high, self._low_share
         # Pr[|noise| > x] = e^{-k eps} (1 - inside decay) = 1 - level
         step = float(np.floor(-np.log1p(-level) / self.epsilon))
         decay = float(-np.expm1(-self.epsilon))
@@ -98,8 +98,7 @@ class Staircase(Additive):
 
     def variance(self) -> float:
         """Variance of the noise (before any clamp): a geometric step and a place in it."""
-        assert self.gamma is not None
-        gamma, low, r = self.gamma, self._low_share, float(np.exp(-self.epsilon))
+        gamma, low, r = self.high, self._low_share, float(np.exp(-self.epsilon))
         rise = float(-np.expm1(-self.epsilon))
         place = (gamma + low) / 2
         square = ((1.0 - low) * gamma**2 + low * (1.0 + gamma + gamma**2)) / 3
@@ -112,11 +111,10 @@ class Staircase(Additive):
         sign = np.where(rng.random(values.shape) < 0.5, -1.0, 1.0)
         if self.epsilon == 0:
             return self._clip(sign * np.inf)
-        assert self.gamma is not None
         step = rng.geometric(-np.expm1(-self.epsilon), values.shape) - 1.0
         low = rng.random(values.shape) < self._low_share
         u = rng.random(values.shape)
-        part = np.where(low, self.gamma + (1.0 - self.gamma) * u, self.gamma * u)
+        part = np.where(low, self.high + (1.0 - self.high) * u, self.high * u)
         return self._clip(values + sign * (step + part) * self.sensitivity)
 
     def log_likelihood(self, outputs: Any, records: Any) -> FloatArray:
@@ -124,11 +122,10 @@ class Staircase(Additive):
         t, v = np.broadcast_arrays(np.asarray(outputs, float), np.asarray(records, float))
         if self.epsilon == 0:
             return np.full(t.shape, -np.log(2.0))
-        assert self.gamma is not None
         place = np.abs(t - v) / self.sensitivity
         step = np.floor(place)
-        low = place - step >= self.gamma
-        width = self.gamma + (1.0 - self.gamma) * np.exp(-self.epsilon)
+        low = place - step >= self.high
+        width = self.high + (1.0 - self.high) * np.exp(-self.epsilon)
         with np.errstate(divide="ignore"):
             top = np.log(-np.expm1(-self.epsilon)) - np.log(2 * self.sensitivity * width)
             inside = top - self.epsilon * (step + low)
@@ -145,5 +142,5 @@ class Staircase(Additive):
             "epsilon": self.epsilon,
             "sensitivity": self.sensitivity,
             "clamp": None if self.clamp is None else list(self.clamp),
-            "gamma": self.gamma,
+            "gamma": self.high,
         }
