@@ -167,17 +167,19 @@ def _numbers(values: Column, columns: tuple[str, ...]) -> Column:
         return np.asarray([v - items[0] for v in items], dtype=np.int64)
     if len(columns) == 1 and items[-1] is None:
         raise DpradError(
-            f"loss='absolute' needs numbers, but {columns[0]!r} has missing values. Drop them: "
-            "Prior.from_data(..., missing='drop')."
+            f"loss='absolute' needs numbers, but {columns[0]!r} has missing values. Drop them with "
+            "missing='drop', where the prior is counted."
         )
     try:
         if any(isinstance(v, str | bool) or v is None for v in items):
             raise TypeError
         result = np.asarray([float(v) for v in items])
     except (TypeError, ValueError, OverflowError):
+        several = f"the target is {', '.join(columns)}. Name one of them with target="
+        text = f"{columns[0]!r} has others"
         raise DpradError(
-            "loss='absolute' needs one target column of numbers, but the target is "
-            f"{', '.join(columns)}. Name it: Threat(target=[...], loss='absolute')."
+            "loss='absolute' needs one target column of numbers, but "
+            f"{several if len(columns) > 1 else text}."
         ) from None
     if not np.all(np.isfinite(result)) or np.any(np.diff(result) <= 0):
         raise DpradError(
