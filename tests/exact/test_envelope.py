@@ -374,6 +374,21 @@ def test_the_short_ways_are_taken(knows, monkeypatch):
         assert risk.rad == pytest.approx(float(np.trapezoid(even, grid)), abs=2e-4)
 
 
+@pytest.mark.parametrize("eta", [0.0, 3.0, 1e4])
+def test_the_short_way_is_taken_for_numbers_of_any_distance(eta, monkeypatch):
+    """With a tolerance several values may be one class: values that the same guesses hit."""
+    seen, real = [], envelope._envelope
+    monkeypatch.setattr(envelope, "_envelope", lambda a, *b: seen.append(a.size) or real(a, *b))
+    rng, m = np.random.default_rng(1), 2000
+    values = np.cumsum(rng.exponential(1.0, m) + 0.01)
+    prior = Prior.from_counts(dict(zip(values.tolist(), rng.random(m).tolist(), strict=True)))
+    noise = Laplace(epsilon=5.0, sensitivity=float(np.ptp(values)))
+    risk = assess(noise, prior=prior, threat=Threat(loss="absolute", eta=eta))
+    assert sum(seen) < 200 * m
+    if eta == 1e4:
+        assert (risk.rad, risk.success_out) == (0.0, pytest.approx(1.0))
+
+
 def test_no_noise_and_all_noise():
     uniform = Prior.uniform(5)
     assert assess(Laplace(epsilon=0, sensitivity=4), prior=uniform).rad == 0.0

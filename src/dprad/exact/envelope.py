@@ -98,7 +98,7 @@ def _between(game: Game, sets: Sets, weight: Any, points: FloatArray) -> Totals:
     if isinstance(sets, Singletons) and _apart(game, weight) and points[-1] - points[0] <= FAR:
         return _alone(sets, weight, points)
     total = np.zeros(3)
-    begin = starts(sets.fiber)
+    begin, whole = starts(sets.fiber), sets.sizes == weight.shape[0]
     step = max(1, block(BLOCK_ENTRIES) // max(len(points), *weight.shape, len(sets.mass)))
     for k in range(0, len(points) - 1, step):
         lower, upper = points[:-1][k : k + step], points[1:][k : k + step]
@@ -108,18 +108,18 @@ def _between(game: Game, sets: Sets, weight: Any, points: FloatArray) -> Totals:
         left = np.asarray(weight @ np.where(before, seen, 0.0))
         right = np.asarray(weight @ np.where(before, 0.0, seen))
         seen_by = sets.sums(right), sets.sums(left)  # coefficients of 1/y and of y
-        whole = right.sum(axis=0), left.sum(axis=0)
-        total += _gaps(*seen_by, *whole, upper - lower, begin, sets.mass, game.membership)
+        pbar = right.sum(axis=0), left.sum(axis=0)
+        total += _gaps(*seen_by, *pbar, upper - lower, begin, sets.mass, whole, game.membership)
         tell("values", k + len(lower), len(points) - 1)
     return float(total[0]), float(total[1]), float(total[2])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Line:
-    """One fiber whose classes stand at one value each, and sets that are intervals of them.
+    """One fiber, its classes one after the other along the points, and sets that are intervals.
 
-    Of each class `weight` and `place` (which of the points); of each set, along the line, the
-    classes low .. high-1 and the prior mass.
+    A member is a class at one of its values: its `weight` and `place` (which of the points). Of
+    each set, along the line, the members low .. high-1 and the prior mass.
     """
 
     weight: FloatArray
@@ -131,23 +131,22 @@ class _Line:
     @classmethod
     def of(cls, game: Game, weight: Any) -> _Line | None:
         """If the game is of that kind."""
-        sets = game.sets
-        if not game.nothing_known or np.any(np.diff(weight.indptr) != 1):
+        sets, weight = game.sets, weight.sorted_indices()
+        if not game.nothing_known:
             return None
-        place, mass = weight.indices.astype(np.intp), weight.data
         if isinstance(sets, Windows):
             low, high = sets.low, sets.high
         elif isinstance(sets, Singletons):
             # one class a set: any order will do, so that of the values
-            along = np.argsort(place, kind="stable")
+            along = np.argsort(weight.indices[weight.indptr[:-1]], kind="stable")
             rank = np.empty_like(along)
             rank[along] = np.arange(len(along))
-            low, high = rank[sets.index], rank[sets.index] + 1
-            place, mass = place[along], mass[along]
+            weight, low, high = weight[along], rank[sets.index], rank[sets.index] + 1
         else:
             return None
+        place, low, high = weight.indices.astype(np.intp), weight.indptr[low], weight.indptr[high]
         order = np.lexsort((high, low))
-        line = cls(mass, place, low[order], high[order], sets.mass[order])
+        line = cls(weight.data, place, low[order], high[order], sets.mass[order])
         in_order = np.all(np.diff(place) >= 0) and np.all(np.diff(line.high) >= 0)
         return line if in_order else None
 
@@ -184,6 +183,8 @@ class _Line:
             east = _rivals(c, self.mass[far:], pbar[j], most)
             rows = len(west) + len(east) + far - near
             mass = np.r_[self.mass[:near][west], self.mass[far:][east], self.mass[near:far]]
+            whole = np.zeros(rows, dtype=bool)
+            whole[rows - (far - near) :] = (self.high - self.low)[near:far] == len(value)
             narrow = max(1, block(BLOCK_ENTRIES) // max(rows, 1))
             for g in range(k, j, narrow):
                 lower, upper = (
@@ -194,9 +195,11 @@ class _Line:
                 down[: len(west)] = a[west, None] * np.exp(points[k] - lower)
                 up[len(west) : len(west) + len(east)] = c[east, None] * np.exp(upper - points[j])
                 self._across(slice(near, far), value, lower, upper, up, down)
-                whole = right[g + 1 : g + 1 + len(lower)], left[g : g + len(lower)]
-                one = np.zeros(1, dtype=np.intp)
-                total += _gaps(up, down, *whole, upper - lower, one, mass, membership)
+                all_up, all_down = right[g + 1 : g + 1 + len(lower)], left[g : g + len(lower)]
+                begin = np.zeros(1, dtype=np.intp)
+                total += _gaps(
+                    up, down, all_up, all_down, upper - lower, begin, mass, whole, membership
+                )
             tell("values", j, len(points) - 1)
         return float(total[0]), float(total[1]), float(total[2])
 
@@ -209,7 +212,7 @@ class _Line:
         up: FloatArray,
         down: FloatArray,
     ) -> None:
-        """Fill the last rows: sets with classes on both sides of some gap, by prefix sums."""
+        """Fill the last rows: sets with members on both sides of some gap, by prefix sums."""
         low, high = self.low[some], self.high[some]
         if not len(low):
             return
@@ -264,7 +267,7 @@ def _until(
 
 
 def _scan(weight: FloatArray, value: FloatArray) -> FloatArray:
-    """Of each class, all weight up to it as seen from there: a recurrence, nothing cancels."""
+    """Of each member, all weight up to it as seen from there: a recurrence, nothing cancels."""
     total, found = 0.0, []
     fade = np.exp(-np.diff(value, prepend=value[:1]))
     for w, f in zip(weight.tolist(), fade.tolist(), strict=True):
@@ -299,11 +302,14 @@ def _gaps(
     gap: FloatArray,
     begin: IntArray,
     mass: FloatArray,
+    whole: BoolArray,
     membership: bool,
 ) -> Totals:
     """RAD, luck and hits of some gaps, from the weights of all sets (rows) and of everyone."""
     hits = _envelope(up, down, gap, begin, None)[0]
     gain = up - mass[:, None] * all_up, down - mass[:, None] * all_down
+    for part in gain:
+        part[whole] = 0.0  # a set of all classes gains nothing, exactly
     rad, luck = _envelope(*gain, gap, begin, (mass, all_up, all_down, membership))
     return rad, luck, hits
 
