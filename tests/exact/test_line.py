@@ -268,7 +268,7 @@ def test_what_the_panels_leave_out(monkeypatch):
         np.stack([norm.cdf(edges[0] - values), norm.sf(edges[-1] - values)], axis=1)
     )
     remainder = legendre.REMAINDER * line._STEEP * half[0] ** legendre.TERMS
-    assert found.error == pytest.approx(2e-19 + 2 * remainder * reach, rel=1e-9)
+    assert found.error == pytest.approx(2e-19 + 2 * remainder * reach, rel=1e-9, abs=0.0)
 
 
 def test_what_is_told_of_a_density(monkeypatch):
