@@ -222,6 +222,14 @@ def test_the_reported_error_is_the_one_of_the_panels():
     assert risk.rad == pytest.approx(np.trapezoid(gain, grid), abs=1e-8)
 
 
+def test_clamps_closer_than_a_panel():
+    """Nearly all is beyond them: two outputs, and next to nothing in between."""
+    for sigma in (20.0, 1e4, 1e300):
+        risk = assess(Gaussian(sigma=sigma, clamp=(0.0, 1.0)), prior=Prior.uniform(2))
+        assert risk.kind == "exact"
+        assert risk.rad == pytest.approx(norm.cdf(0.5 / sigma) - 0.5, abs=1e-10)
+
+
 @pytest.mark.parametrize("clamp", [None, (0.0, 5.0), (-1.0, 5.5), (-0.1, 60.0), (-60.0, 5.1)])
 def test_a_clamp_makes_one_output_of_all_beyond_it(clamp):
     """Three values by a fine sum: what lies beyond a clamp is one output, on its own side."""
@@ -254,14 +262,14 @@ def lines(monkeypatch, mechanism, prior):
 
 def test_what_the_panels_leave_out(monkeypatch):
     """Their number, widths, masses, and the error that is told, from the definition."""
-    values = np.array([0.0, 1.3, 7.0])
+    values = np.array([0.0, 1.3, 7.1])
     prior = Prior.from_counts(dict.fromkeys(values.tolist(), 1.0))
-    found, half, series = lines(monkeypatch, Gaussian(sigma=1.0, sensitivity=7), prior)
-    reach = 2 * line.REACH + 7.0
+    found, half, series = lines(monkeypatch, Gaussian(sigma=1.0, sensitivity=7.1), prior)
+    reach = 2 * line.REACH + 7.1
     count = int(np.ceil(reach / (2 * line.HALF)))
     assert (found.panels, len(half)) == (count, count)
     assert half == pytest.approx(np.full(count, reach / count / 2))
-    edges = np.linspace(-line.REACH, 7.0 + line.REACH, count + 1)
+    edges = np.linspace(-line.REACH, 7.1 + line.REACH, count + 1)
     masses = np.diff(norm.cdf(edges - values[:, None]), axis=1)
     assert 2 * series[..., 0] * half == pytest.approx(masses, abs=1e-13)
     assert found.atoms == pytest.approx(

@@ -178,12 +178,13 @@ def test_what_is_owed_by_hand():
     assert cells.middle == pytest.approx([0.05, 0.2, 0.45, 0.8])
 
 
-def test_windows_that_slide_by_hand():
+@pytest.mark.parametrize("bend", [1.0, 1e-3])
+def test_windows_that_slide_by_hand(bend):
     """Cells of width 1/2, windows of 4 cells on 10: which windows there are, what each owes."""
     smooth = continuous.Smoothness(1.7, 2.3, lambda z: z, lambda z: z)
     rng = np.random.default_rng(0)
     edges, mass = 0.5 * np.arange(11.0), rng.dirichlet(np.ones(10))
-    wobble, density = rng.random(10) * 0.2, rng.random(10) * 0.3
+    wobble, density = rng.random(10) * 0.2 * bend, rng.random(10) * 0.3 * bend
     wobble[3] = density[3] = np.inf
     cells = continuous._Cells(edges, mass, wobble, density)
     owed, (begin, end) = continuous._slid(cells, 1.0, 4, smooth)
