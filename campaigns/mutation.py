@@ -182,9 +182,12 @@ class Runner:
     def __init__(self, files: list[Path], jobs: int, budget: float, file: Path | None) -> None:
         self.files, self.jobs, self.budget, self.file = files, jobs, budget, file
         self.results: list[tuple[Mutant, str]] = []
-        # what was killed before need not be killed again
+        # what was killed before need not be killed again, nor what was judged harmless tried again
         kept = json.loads(file.read_text()) if file is not None and file.exists() else []
-        self.killed = {tuple(key) for key, found in kept if found == "killed"}
+        known = judged()
+        self.kept = {
+            tuple(key): found for key, found in kept if found == "killed" or tuple(key) in known
+        }
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: Any) -> bool:
@@ -217,8 +220,8 @@ class Runner:
     def _mutate(self, items: list[Any], took: list[float], tests: Any, wide: Any) -> None:
         functions = _functions({str(f) for f in self.files})
         todo = [m for file in self.files for m in mutants(file)]
-        self.results = [(m, "killed") for m in todo if m.key in self.killed]
-        todo = [m for m in todo if m.key not in self.killed]
+        self.results = [(m, self.kept[m.key]) for m in todo if m.key in self.kept]
+        todo = [m for m in todo if m.key not in self.kept]
         random.Random(0).shuffle(todo)  # so that the score is right from the beginning
         print(f"{len(todo):,} mutants", flush=True)
         kills: dict[Path, Counter[int]] = defaultdict(Counter)
@@ -365,12 +368,15 @@ REASONS = {
 }
 
 
+def judged() -> dict[tuple[str, ...], str]:
+    """Mutants that were judged harmless, and the reason."""
+    rows = (row.split("\t") for row in SURVIVORS.read_text(encoding="utf-8").splitlines())
+    return {tuple(key): reason for reason, *key in rows}
+
+
 def report(results: list[tuple[Mutant, str]], budget: float) -> str:
     """The page of the documentation."""
-    known: dict[tuple[str, str, str], str] = {}
-    for row in SURVIVORS.read_text(encoding="utf-8").splitlines() if SURVIVORS.exists() else []:
-        reason, *key = row.split("\t")
-        known[tuple(key)] = reason  # type: ignore[index]
+    known = judged()
     lines = ["# Mutation testing", "", str(__doc__).split("\n\n")[1].replace("\n", " "), ""]
     when = datetime.now(UTC).date().isoformat()
     lines += [f"Last run: `make mutation`, {when}, at most {budget:g} s of tests a mutant.", ""]
@@ -394,12 +400,9 @@ def report(results: list[tuple[Mutant, str]], budget: float) -> str:
     lines += ["", "Survivors, and why they are harmless (`campaigns/survivors.tsv`):", ""]
     told = REASONS | {"others": "wrong programs that no test noticed in the time it had; below"}
     lines += [f"- {n} {reason}: {told[reason]}" for reason, n in why.most_common()]
-    lines += ["", "The others:", ""]
-    lines += [
-        f"- {m.key[0]}:{m.lines.start} {m.change} ({r})"
-        for m, r in alive
-        if known.get(m.key) not in REASONS
-    ]
+    others = [(m, r) for m, r in alive if known.get(m.key) not in REASONS]
+    lines += ["", "The others:" if others else "There are no others.", ""]
+    lines += [f"- {m.key[0]}:{m.lines.start} {m.change} ({r})" for m, r in others]
     return "\n".join(lines) + "\n"
 
 
