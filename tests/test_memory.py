@@ -79,6 +79,24 @@ def test_a_limit_is_kept_and_changes_nothing(name):
     assert peak < 16e6
 
 
+def test_few_classes_of_many_values_keep_the_limit():
+    m = 6000
+    counts = {(i // (m // 2), float(i)): 1.0 + i % 7 for i in range(m)}
+    question = {
+        "prior": Prior.from_counts(counts, columns=["half", "x"]),
+        "threat": Threat(target=["half"]),
+        "query": "x",
+    }
+    noise = Laplace(epsilon=5.0, sensitivity=m)
+    free = assess(noise, **question)
+    tracemalloc.start()
+    tight = assess(noise, **question, memory="4 MB")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 4e6
+    assert tight.rad == pytest.approx(free.rad, rel=1e-12)
+
+
 def test_what_is_too_big_is_said_in_a_sentence():
     places = {(float(x) / 100, float(y) / 100): 1.0 for x in range(40) for y in range(40)}
     prior = Prior.from_counts(places, columns=("lat", "lon"))

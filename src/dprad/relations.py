@@ -167,8 +167,8 @@ def _numbers(values: Column, columns: tuple[str, ...]) -> Column:
         return np.asarray([v - items[0] for v in items], dtype=np.int64)
     if len(columns) == 1 and items[-1] is None:
         raise DpradError(
-            f"loss='absolute' needs numbers, but {columns[0]!r} has missing values. Drop them with "
-            "missing='drop', where the prior is counted."
+            f"loss='absolute' needs numbers, but {columns[0]!r} has missing values. Leave them "
+            "out (missing='drop' where a table is counted)."
         )
     try:
         if any(isinstance(v, str | bool) or v is None for v in items):
@@ -176,7 +176,7 @@ def _numbers(values: Column, columns: tuple[str, ...]) -> Column:
         result = np.asarray([float(v) for v in items])
     except (TypeError, ValueError, OverflowError):
         several = f"the target is {', '.join(columns)}. Name one of them with target="
-        text = f"{columns[0]!r} has others"
+        text = f"{columns[0]!r} has values that are none, or too large"
         raise DpradError(
             "loss='absolute' needs one target column of numbers, but "
             f"{several if len(columns) > 1 else text}."

@@ -170,10 +170,11 @@ def test_theorem_e1(seed):
             GaussianDP(1.2, **AR),
             POISSON,
             PureDP(8.0, **AR),
+            ApproxDP(1.0, 0.9, **AR),
             LOPSIDED,
         ):
             loss = promise.directions[0]
-            best = math.inf
+            best = 1.0 - game.least  # k = 0
             for x in loss.losses[:: max(1, len(loss.losses) // 400)]:
                 excess = np.sum(np.maximum(loss.p - np.exp(x) * loss.q, 0.0)) + loss.p_infinity
                 best = min(best, (1 + game.most - game.least) * excess + math.expm1(x) * game.most)

@@ -37,7 +37,7 @@ def theorem_e1(guarantee: Guarantee, game: Game) -> float:
     # delta0 compares present with absent
     excess = guarantee.delta(losses) if guarantee.symmetric else present.delta(losses)
     values = (1.0 + high - low) * excess + np.expm1(losses) * high
-    return float(values.min())
+    return float(min(values.min(), 1.0 - low))  # the last is k = 0
 
 
 def theorem_e2(guarantee: Guarantee, game: Game) -> float:  # noqa: ARG001 - holds for every game

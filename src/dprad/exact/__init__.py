@@ -159,9 +159,10 @@ def _exponential_interval(
     sampling: Sampling,
 ) -> Solution:
     low, high = mechanism.bounds
-    if mechanism.rate == 0:
-        return _matrix(np.ones((1, 1)), game, np.zeros(len(pi), dtype=np.intp), pi, _NOTHING)
     ends = np.array([0.0, high - low]) * mechanism.rate
+    if ends[1] < 1e-300:
+        # it says nothing, and heights in units of the noise would overflow
+        return _matrix(np.ones((1, 1)), game, np.zeros(len(pi), dtype=np.intp), pi, _NOTHING)
     scaled = (values - low) * mechanism.rate
     return solve_laplace(game, scaled, pi, height=1.0 / mechanism.total(values), ends=ends)
 

@@ -112,7 +112,7 @@ def _duchi(mechanism: Duchi, low: float, high: float) -> Smoothness:
 def _exponential(mechanism: ExponentialInterval, low: float, high: float) -> Smoothness:
     """p_z = r e^{-r |t - z|}/T(z): bounds from T, T' and T''."""
     r, (a, b) = mechanism.rate, mechanism.bounds
-    if r == 0:
+    if r * (b - a) < 1e-300:
         return Smoothness(1.0, 0.0, _constant(0.0), _constant(0.0))
 
     def shape(z: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -132,13 +132,14 @@ class _Line:
     def of(cls, game: Game, weight: Any) -> _Line | None:
         """If the game is of that kind."""
         sets, weight = game.sets, weight.sorted_indices()
-        if not game.nothing_known:
+        if not game.nothing_known or np.any(np.diff(weight.indptr) == 0):
             return None
         if isinstance(sets, Windows):
             low, high = sets.low, sets.high
         elif isinstance(sets, Singletons):
             # one class a set: any order will do, so that of the values
-            along = np.argsort(weight.indices[weight.indptr[:-1]], kind="stable")
+            ends = weight.indptr[1:] - 1, weight.indptr[:-1]
+            along = np.lexsort([weight.indices[end] for end in ends])
             rank = np.empty_like(along)
             rank[along] = np.arange(len(along))
             weight, low, high = weight[along], rank[sets.index], rank[sets.index] + 1
@@ -185,7 +186,8 @@ class _Line:
             mass = np.r_[self.mass[:near][west], self.mass[far:][east], self.mass[near:far]]
             whole = np.zeros(rows, dtype=bool)
             whole[rows - (far - near) :] = (self.high - self.low)[near:far] == len(value)
-            narrow = max(1, block(BLOCK_ENTRIES) // max(rows, 1))
+            reached = int(self.high[far - 1] - self.low[near]) if near < far else 1
+            narrow = max(1, block(BLOCK_ENTRIES) // max(rows, reached))
             for g in range(k, j, narrow):
                 lower, upper = (
                     points[g : min(g + narrow, j)],
@@ -323,22 +325,26 @@ def _envelope(
 ) -> tuple[float, float]:
     """The integral under the envelope of the lines a + b u, summed over fibers and gaps (columns).
 
+    Small gaps, on which u is next to one, are walked in u - 1, so that no digits are lost.
     With `passing` (masses, the two coefficients of pbar, whether a tie is a pass) the zero line is
     one of them, and the prior mass of what is named, integrated against pbar, comes second.
     """
     runs = _Runs.of(begin, len(a))
     mass = np.zeros((len(a), 1)) if passing is None else passing[0][:, None]
     gap = np.minimum(gap, MAX_EXPONENT)
-    h, u, end = np.exp(-gap / 2), np.exp(-gap), np.exp(gap)
-    start = a + b * u
+    zero = np.where(gap < 1.0, 1.0, 0.0)  # where u is counted from
+    h, end = np.exp(-gap / 2), np.where(gap < 1.0, np.expm1(gap), np.exp(gap))
+    at = np.where(gap < 1.0, np.expm1(-gap), np.exp(-gap))
+    near = SAME * runs.top(np.abs(a) + np.abs(b) * np.exp(-gap))
+    a = a + b * zero
+    start = a + b * at
     best = runs.top(start)
-    near = SAME * runs.top(np.abs(a) + np.abs(b) * u)
     slope, line, named = _steepest(a, b, mass, start >= runs.spread(best - near), runs)
     if passing is not None:
         # the zero line: if it is higher, or as high and rising above, or (by rule) not beaten
         idle = (best < -near) | ((best <= near) & ((slope < 0) | (passing[3] & (slope == 0))))
         slope, line, named = (np.where(idle, 0.0, x) for x in (slope, line, named))
-    at = np.broadcast_to(u, slope.shape)
+    at = np.broadcast_to(at, slope.shape)
     total = luck = 0.0
     while True:
         rise = b - runs.spread(slope)
@@ -347,26 +353,26 @@ def _envelope(
             np.divide(runs.spread(line) - a, rise, out=cross, where=rise > 0)
         following = -runs.top(-cross)
         if passing is not None:
-            zero = np.full(slope.shape, np.inf)
-            np.divide(-line, slope, out=zero, where=slope < 0)
-            following = np.minimum(following, zero)
+            sinks = np.full(slope.shape, np.inf)
+            np.divide(-line, slope, out=sinks, where=slope < 0)
+            following = np.minimum(following, sinks)
         following = np.maximum(following, at)
         stop = np.minimum(following, end)
-        y1, y2 = np.sqrt(at), np.sqrt(stop)
+        y1, y2 = np.sqrt(zero + at), np.sqrt(zero + stop)
         # 1/y1 - 1/y2 and y2 - y1 without cancellation
         step = (stop - at) / (y1 + y2)
         inverse = step / (y1 * y2)
-        total += float(np.sum(h * (line * inverse + slope * step))) / 2
+        total += float(np.sum(h * (line * inverse + slope * (step - zero * inverse)))) / 2
         if passing is not None:
             luck += float(np.sum(named * h * (passing[1] * inverse + passing[2] * step))) / 2
         done = following >= end
         if done.all():
             return total, luck
-        close = following * (1.0 + SAME)
+        close = following + SAME * np.abs(following)
         here = cross <= runs.spread(close)
         steep, new_line, new_named = _steepest(a, b, mass, here, runs)
         if passing is not None:
-            rest = (zero <= close) & (steep < 0)
+            rest = (sinks <= close) & (steep < 0)
             steep, new_line, new_named = (
                 np.where(rest, 0.0, x) for x in (steep, new_line, new_named)
             )
