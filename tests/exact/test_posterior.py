@@ -215,6 +215,15 @@ def test_no_guess_is_ever_right():
     assert (risk.rad, risk.success_out, risk.rero) == (0.0, 0.0, 0.0)
 
 
+def test_one_guess_that_counts():
+    """About one record of three: as exact as its channel says."""
+    prior, one = Prior.from_probabilities([0.5, 0.3, 0.2]), Threat(loss=np.diag([1, 0, 0]) == 1)
+    grr = GRR(epsilon=1.0, size=3)
+    exact = assess(Channel(product(grr_matrix(grr), grr_matrix(grr))), prior=prior, threat=one)
+    risk = assess(Repeated(grr, 2), prior=prior, threat=one, confidence=0.9999)
+    assert exact.rad > 0.1 and risk.interval[0] <= exact.rad <= risk.interval[1]
+
+
 def test_as_many_draws_as_were_asked_for():
     told = []
     both = Composed([GRR(epsilon=1.0, size=3)] * 2)

@@ -241,6 +241,7 @@ def test_nested_monte_carlo_estimates_all_three(distribution, ends, epsilon):
     assert found.rad == pytest.approx(exact.rad, abs=0.015)
     assert found.success_out == pytest.approx(exact.success_out, abs=0.02)
     assert found.rero == pytest.approx(found.rad + found.success_out, abs=1e-12)
+    assert 0.0 <= found.interval[0] <= found.interval[1] <= 1.0
 
 
 def test_what_the_error_of_nested_monte_carlo_is_made_of(monkeypatch):
@@ -286,13 +287,13 @@ def test_nested_monte_carlo_draws_as_often_as_it_says(monkeypatch):
 
 
 class Bumps:
-    """A density with five tops: more windows that could be the best than are tried."""
+    """A density with eight tops: more windows that could be the best than are tried."""
 
     def pdf(self, x):
-        return 1 + 0.9 * np.sin(10 * np.pi * np.asarray(x))
+        return 1 + 0.9 * np.sin(16 * np.pi * np.asarray(x))
 
     def cdf(self, x):
-        return x + 0.9 * (1 - np.cos(10 * np.pi * np.asarray(x))) / (10 * np.pi)
+        return x + 0.9 * (1 - np.cos(16 * np.pi * np.asarray(x))) / (16 * np.pi)
 
 
 @pytest.mark.parametrize("law", [beta(2, 3), Bumps()])

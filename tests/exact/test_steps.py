@@ -317,9 +317,10 @@ def moved(mechanism, by):
     return {}
 
 
+@pytest.mark.parametrize("counts", [{0: 3, 1: 1, 9: 2}, {0: 1, 3: 1, 6: 1}])
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 30.0])
-def test_a_clamp_far_away_changes_nothing(epsilon):
-    prior, given = Prior.from_counts({0: 3, 1: 1, 9: 2}), {"epsilon": epsilon, "sensitivity": 9}
+def test_a_clamp_far_away_changes_nothing(epsilon, counts):
+    prior, given = Prior.from_counts(counts), {"epsilon": epsilon, "sensitivity": 9}
     free = assess(Staircase(**given), prior=prior)
     far = assess(Staircase(**given, clamp=(-9000.0, 9000.0)), prior=prior)
     assert far.rad == pytest.approx(free.rad, rel=1e-9) and far.rad > 0
