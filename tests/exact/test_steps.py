@@ -317,7 +317,7 @@ def moved(mechanism, by):
     return {}
 
 
-@pytest.mark.parametrize("counts", [{0: 3, 1: 1, 9: 2}, {0: 1, 3: 1, 6: 1}])
+@pytest.mark.parametrize("counts", [{0: 3, 1: 1, 9: 2}, {0: 1, 3: 3, 6: 1}])
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 30.0])
 def test_a_clamp_far_away_changes_nothing(epsilon, counts):
     prior, given = Prior.from_counts(counts), {"epsilon": epsilon, "sensitivity": 9}
