@@ -178,14 +178,15 @@ def test_what_is_owed_by_hand():
     assert cells.middle == pytest.approx([0.05, 0.2, 0.45, 0.8])
 
 
+@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("bend", [1.0, 1e-3])
-def test_windows_that_slide_by_hand(bend):
+def test_windows_that_slide_by_hand(bend, seed):
     """Cells of width 1/2, windows of 4 cells on 10: which windows there are, what each owes."""
     smooth = continuous.Smoothness(1.7, 2.3, lambda z: z, lambda z: z)
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     edges, mass = 0.5 * np.arange(11.0), rng.dirichlet(np.ones(10))
     wobble, density = rng.random(10) * 0.2 * bend, rng.random(10) * 0.3 * bend
-    wobble[3] = density[3] = np.inf
+    wobble[5] = density[5] = np.inf
     cells = continuous._Cells(edges, mass, wobble, density)
     owed, (begin, end) = continuous._slid(cells, 1.0, 4, smooth)
     windows = {(int(a), int(b)) for a, b in zip(begin, end, strict=True)}
@@ -314,6 +315,7 @@ def test_candidates_hold_the_best_window(law):
         ends = np.searchsorted(fine, [grid - 0.1, grid + 0.1])
         gains = total[ends[1]] - total[ends[0]]
         assert gains[chosen[i]].max() >= gains.max() - 2e-4
+        assert gains[chosen[i, 0]] >= gains.max() - 4e-3  # and the first is about as good
 
 
 # -- how the parts are put together ----------------------------------------------------------------
