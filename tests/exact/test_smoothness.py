@@ -297,9 +297,12 @@ class Bumps:
         return x + 0.9 * (1 - np.cos(16 * np.pi * np.asarray(x))) / (16 * np.pi)
 
 
-@pytest.mark.parametrize("law", [beta(2, 3), Bumps()])
-def test_candidates_hold_the_best_window(law):
-    """Among the four windows that are tried is (nearly) the best one of all on the grid."""
+@pytest.mark.parametrize(("law", "order"), [(beta(2, 3), 2e-3), (Bumps(), 2e-2)])
+def test_candidates_hold_the_best_window(law, order):
+    """Among the four windows that are tried is (nearly) the best one of all on the grid.
+
+    The first is about as good: gains are told apart to the width of the grid.
+    """
     prior = Prior.continuous(law, 0, 1)
     noise = ExponentialInterval(epsilon=6.0, factor=1.0)
     grid = np.linspace(0, 1, nested.GRID)
@@ -315,7 +318,7 @@ def test_candidates_hold_the_best_window(law):
         ends = np.searchsorted(fine, [grid - 0.1, grid + 0.1])
         gains = total[ends[1]] - total[ends[0]]
         assert gains[chosen[i]].max() >= gains.max() - 2e-4
-        assert gains[chosen[i, 0]] >= gains.max() - 4e-3  # and the first is about as good
+        assert gains[chosen[i, 0]] >= gains.max() - order
 
 
 # -- how the parts are put together ----------------------------------------------------------------
