@@ -351,7 +351,7 @@ def main() -> None:
     quiet = ["-s", "-p", "no:cacheprovider", "-p", "no:terminal", "-o", "addopts="]
     tests = ["-k", f"not {TOO_SLOW}", *(str(ROOT / "tests" / t) for t in TESTS)]
     pytest.main([*quiet, *tests], plugins=[runner])
-    page = report(runner.results, given.budget)
+    page = report(runner.results, given.budget, again=bool(runner.kept))
     print(page)
     if given.out is not None:
         given.out.write_text(page, encoding="utf-8")
@@ -374,12 +374,15 @@ def judged() -> dict[tuple[str, ...], str]:
     return {tuple(key): reason for reason, *key in rows}
 
 
-def report(results: list[tuple[Mutant, str]], budget: float) -> str:
+def report(results: list[tuple[Mutant, str]], budget: float, again: bool) -> str:
     """The page of the documentation."""
     known = judged()
     lines = ["# Mutation testing", "", str(__doc__).split("\n\n")[1].replace("\n", " "), ""]
     when = datetime.now(UTC).date().isoformat()
-    lines += [f"Last run: `make mutation`, {when}, at most {budget:g} s of tests a mutant.", ""]
+    last = f"Last run: `make mutation`, {when}, at most {budget:g} s of tests a mutant."
+    if again:
+        last += " What an earlier run had noticed, or was judged harmless, was not tried again."
+    lines += [last, ""]
     lines += ["| file | mutants | noticed | score | the same program | score without these |"]
     lines += ["|---|---|---|---|---|---|"]
     everything = [f for some in PACKAGES.values() for f in some]

@@ -323,6 +323,32 @@ def test_sets_next_to_the_ends_of_blocks(seed, monkeypatch):
         assert short.success_out == pytest.approx(long.success_out, abs=1e-9)
 
 
+@pytest.mark.parametrize("seed", [0, 2123, 3296, 3562])
+def test_a_cluster_left_of_a_block(seed, monkeypatch):
+    """Lighter and lighter records before a block: further on in it, the lighter of them gain more.
+
+    (With these seeds some would be lost if pbar were thought to be less than it is.)
+    """
+    rng = np.random.default_rng(seed)
+    m = int(rng.choice([66, 70, 80]))
+    weights = rng.gamma(1.0, size=m) * 1e-4
+    few = int(rng.integers(4, 20))
+    weights[33 - few : 33] = np.sort(rng.random(few) ** 3)[::-1]
+    far = min(66, m - 1)
+    weights[far:] = rng.random(m - far) * 10 ** rng.uniform(-1, 2)
+    gap = np.full(m, 10 ** rng.uniform(-3, -1))
+    gap[33 - few : 33] = 10 ** rng.uniform(-3, 0) * rng.random(few) + 1e-3
+    values = np.cumsum(gap)
+    prior = Prior.from_counts(dict(zip(values.tolist(), weights.tolist(), strict=True)))
+    game = play(prior, Threat())
+    short = envelope.solve_laplace(game, values, prior.probabilities)
+    monkeypatch.setattr(envelope._Line, "of", lambda *_: None)
+    long = envelope.solve_laplace(game, values, prior.probabilities)
+    assert short.rad == pytest.approx(long.rad, rel=1e-12)
+    assert short.rero == pytest.approx(long.rero, rel=1e-12)
+    assert short.success_out == pytest.approx(long.success_out, rel=1e-9)
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_classes_of_several_values_next_to_the_ends_of_blocks(seed, monkeypatch):
     """Targets one after the other along the values, some of which two of them share."""

@@ -31,6 +31,7 @@ def densities(mechanism, z, t):
         (Laplace(epsilon=9.0, sensitivity=3.0), (-10, 15), 1.01, True),
         (Gaussian(sigma=0.8), (-8, 13), 1.2, True),
         (ExponentialInterval(epsilon=3.0, bounds=(0.0, 6.0)), (0, 6), 1.05, False),
+        (ExponentialInterval(epsilon=5.0, bounds=(-6.0, 6.0)), (-6, 6), 1.05, False),
         (ExponentialInterval(epsilon=30.0, bounds=(LOW, HIGH)), (LOW, HIGH), 1.2, False),
     ],
 )

@@ -234,6 +234,18 @@ def test_close_records_far_from_zero_keep_their_distance(epsilon):
     assert risk.rad == pytest.approx((inside - outside) * apart / 2, rel=1e-12)
 
 
+def test_the_unit_of_a_staircase_does_not_matter():
+    """A clamp of many small steps is one of many large ones."""
+    risks = [
+        assess(
+            Staircase(epsilon=0.05, sensitivity=9 * unit, clamp=(-900 * unit, 900 * unit)),
+            prior=Prior.from_counts({0: 1, 3 * unit: 3, 6 * unit: 1}),
+        ).rad
+        for unit in (1.0, 0.01)
+    ]
+    assert risks[0] == pytest.approx(risks[1], rel=1e-9) and risks[0] > 1e-3
+
+
 def test_a_staircase_of_hardly_any_first_step():
     """A narrow step is not the absence of noise."""
     prior = Prior.from_counts({0: 1, 3: 2, 10: 3})
