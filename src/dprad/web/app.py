@@ -1,24 +1,23 @@
-"""The page: inputs on the left, the answer on the right, always up to date."""
+"""What the page does: the answer to what is asked, always up to date."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-from htmltools import HTML, Tag, TagList, tags
+from htmltools import HTML, TagList, tags
 from shiny import App, Inputs, Outputs, Session, reactive, render, ui
 
 from dprad import explain, plots
 from dprad.errors import DpradError
-from dprad.plots.odds import grids
 from dprad.plots.style import svg
 from dprad.reporting.page import html_of
 from dprad.results import Risk
 from dprad.scenario import Scenario
 from dprad.scenario import answer as answer_scenario
+from dprad.web.page import dots, page, sentence
 from dprad.web.question import (
     PROMISE,
     SLIDERS,
@@ -35,7 +34,6 @@ from dprad.web.question import (
 POINTS, LARGEST = 12, 10_000
 USUAL = (PROMISE, "grr", "oue", "laplace")
 NEAR = "A guess counts to within"
-_STYLE = Path(__file__).with_name("page.css")
 
 
 def make_app(scenario: Scenario | None = None) -> App:
@@ -43,7 +41,7 @@ def make_app(scenario: Scenario | None = None) -> App:
     places = _populations(scenario)
     first = _first(scenario, places)
     accepted = 0.1 if scenario is None or scenario.accepted is None else scenario.accepted
-    return App(_page(places, first, accepted), _server(places, first))
+    return App(page(places, first, accepted), _server(places, first))
 
 
 def _populations(scenario: Scenario | None) -> dict[str, Population]:
@@ -71,91 +69,6 @@ def _first(scenario: Scenario | None, places: dict[str, Population]) -> Question
     )
 
 
-# -- what is drawn ---------------------------------------------------------------------------------
-def _page(places: dict[str, Population], first: Question, accepted: float) -> Tag:
-    key = next(k for k, p in places.items() if p is first.population)
-    low, high, step = SLIDERS[first.parameter]
-    side = ui.sidebar(
-        ui.h5("Data"),
-        ui.input_select(
-            "population",
-            None,
-            {k: p.title for k, p in places.items()} | {"file": "a file ..."},
-            selected=key,
-        ),
-        ui.panel_conditional(
-            "input.population === 'uniform'", ui.input_numeric("size", "How many values", 20, min=1)
-        ),
-        ui.panel_conditional(
-            "input.population === 'file'",
-            ui.input_file("file", "CSV or Parquet, one row a person", accept=[".csv", ".parquet"]),
-        ),
-        ui.h5("Attacker"),
-        ui.output_ui("attacker"),
-        ui.h5("Release"),
-        ui.output_ui("release"),
-        ui.input_slider(
-            "slider", first.parameter, low, high, min(max(first.value, low), high), step=step
-        ),
-        ui.input_numeric("value", first.parameter, first.value, min=0, step=step),
-        width=320,
-        open={"desktop": "open", "mobile": "always-above"},
-    )
-    answer_ = ui.card(
-        ui.output_ui("answer"),
-    )
-    noise = ui.card(
-        ui.card_header("How much noise for an accepted risk?"),
-        ui.input_numeric("accepted", "Accepted extra risk", accepted, min=0, max=1, step=0.01),
-        ui.output_ui("plan"),
-    )
-    chart = ui.card(
-        ui.card_header("Compare"),
-        ui.output_ui("others"),
-        ui.output_ui("chart"),
-    )
-    same = ui.card(
-        ui.card_header("The same answer elsewhere"),
-        ui.output_ui("elsewhere"),
-        tags.div(
-            ui.download_button("scenario", "Scenario (TOML)"),
-            " ",
-            ui.download_button("report", "Report (HTML)"),
-        ),
-    )
-    return ui.page_sidebar(
-        side,
-        tags.head(
-            tags.style(HTML(_STYLE.read_text(encoding="utf-8"))),
-            tags.link(rel="icon", href="data:,"),
-        ),
-        answer_,
-        noise,
-        chart,
-        same,
-        title=tags.div("What does epsilon mean?", ui.input_dark_mode(id="dark"), class_="top"),
-        window_title="dprad explore",
-        fillable=False,
-    )
-
-
-def _dots(risk: Risk) -> Tag:
-    figures = []
-    for title, count, kinds in grids(risk):
-        circles = "".join(
-            f'<circle cx="{5 + 10 * (i % 10)}" cy="{5 + 10 * (i // 10)}" r="3.6" class="{kind}"/>'
-            for i, kind in enumerate(kinds)
-        )
-        picture = HTML(f'<svg viewBox="0 0 100 100" aria-hidden="true">{circles}</svg>')
-        figures.append(tags.figure(tags.figcaption(f"{title}: {count}"), picture))
-    return tags.div(*figures, class_="odds")
-
-
-def _sentence(message: str) -> Tag:
-    return tags.div(message, class_="alert alert-warning", role="alert")
-
-
-# -- what happens ----------------------------------------------------------------------------------
 def _server(places: dict[str, Population], first: Question) -> Any:
     def server(input: Inputs, output: Outputs, session: Session) -> None:  # noqa: A002, ARG001
         @reactive.calc
@@ -346,7 +259,7 @@ def _server(places: dict[str, Population], first: Question) -> Any:
         def answer() -> Any:
             asked, risk, problem = told()
             if asked is None or risk is None:
-                return _sentence(problem)
+                return sentence(problem)
             kind = {
                 "exact": "exact",
                 "estimate": "an estimate",
@@ -354,7 +267,7 @@ def _server(places: dict[str, Population], first: Question) -> Any:
             }
             return TagList(
                 tags.p(str(risk), class_="lead", id="sentence"),
-                _dots(risk),
+                dots(risk),
                 tags.p(
                     "Extra risk of taking part: ",
                     tags.span(explain.number(risk), class_="number", id="rad"),
@@ -373,14 +286,14 @@ def _server(places: dict[str, Population], first: Question) -> Any:
             asked, _, problem = told()
             limit = input.accepted()
             if asked is None:
-                return _sentence(problem)
+                return sentence(problem)
             try:
                 if limit is None:
                     raise DpradError("give a risk between 0 and 1.")
                 found = asked.plan(float(limit))
             except DpradError as error:
                 good = "nothing to calibrate" in str(error)
-                return tags.p(str(error)) if good else _sentence(str(error))
+                return tags.p(str(error)) if good else sentence(str(error))
             value = explain.safely(found.value, found.rising)
             return tags.p(
                 f"Set {found.parameter} to ", tags.strong(value, id="needed"),
@@ -401,7 +314,7 @@ def _server(places: dict[str, Population], first: Question) -> Any:
         async def chart() -> Any:
             asked, _, problem = told()
             if asked is None:
-                return _sentence(problem)
+                return sentence(problem)
             names = [asked.mechanism, *[n for n in input.compared() if n != asked.mechanism]]
             parameter = asked.parameter
             _, high, _ = SLIDERS[parameter]
@@ -432,7 +345,7 @@ def _server(places: dict[str, Population], first: Question) -> Any:
         def elsewhere() -> Any:
             asked, _, problem = told()
             if asked is None:
-                return _sentence(problem)
+                return sentence(problem)
             return TagList(
                 tags.pre(asked.python(), id="python"), tags.pre(asked.command(), id="command")
             )
