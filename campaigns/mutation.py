@@ -383,7 +383,7 @@ def report(results: list[tuple[Mutant, str]], budget: float, again: bool) -> str
     if again:
         last += " What an earlier run had noticed, or was judged harmless, was not tried again."
     lines += [last, ""]
-    lines += ["| file | mutants | noticed | score | the same program | score without these |"]
+    lines += ["| file | mutants | noticed | score | judged harmless | score without these |"]
     lines += ["|---|---|---|---|---|---|"]
     everything = [f for some in PACKAGES.values() for f in some]
     for group, files in [*PACKAGES.items(), ("all", everything)]:

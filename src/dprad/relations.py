@@ -176,7 +176,7 @@ def _numbers(values: Column, columns: tuple[str, ...]) -> Column:
         result = np.asarray([float(v) for v in items])
     except (TypeError, ValueError, OverflowError):
         several = f"the target is {', '.join(columns)}. Name one of them with target="
-        text = f"{columns[0]!r} has values that are none, or too large"
+        text = f"{columns[0]!r} has values that are no numbers, or too large ones"
         raise DpradError(
             "loss='absolute' needs one target column of numbers, but "
             f"{several if len(columns) > 1 else text}."
