@@ -18,6 +18,9 @@ Query = str | Sequence[str] | Callable[[Column], Sequence[Any]]
 
 def reads(mechanism: Any, prior: Prior, threat: Threat, query: Query | None = None) -> Column:
     """What the mechanism reads of each record of a finite prior, as its `sample` takes it."""
+    parts = getattr(mechanism, "mechanisms", None)
+    if parts is not None:
+        return _agreed(parts, prior, threat, query)
     if hasattr(mechanism, "column") and not callable(query):
         return _numbered(mechanism, prior, query)
     if hasattr(mechanism, "size"):
@@ -28,6 +31,19 @@ def reads(mechanism: Any, prior: Prior, threat: Threat, query: Query | None = No
         "expected a guarantee (such as dprad.PureDP) or a mechanism (such as "
         f"dprad.mechanisms.GRR), but got a {type(mechanism).__name__}."
     )
+
+
+def _agreed(parts: Sequence[Any], prior: Prior, threat: Threat, query: Query | None) -> Column:
+    """What the parts of a composition read, each asked for itself: all must read the same."""
+    unlike = {id(m): m for m in parts}.values()  # one mechanism repeated is asked once
+    first, *others = [reads(m, prior, threat, query) for m in unlike]
+    if not all(np.array_equal(first, other) for other in others):
+        names = ", ".join(type(m).__name__ for m in parts)
+        raise DpradError(
+            f"the mechanisms of a composition ({names}) read different things of a record here. "
+            "Say with query= which column all of them read."
+        )
+    return first
 
 
 def columns_read(prior: Prior, threat: Threat, query: Query | None = None) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dprad.arrays import FloatArray
+from dprad.arrays import BoolArray, FloatArray
 from dprad.errors import DpradError, interval, number
 from dprad.guarantees import REPLACE_ONE, PureDP
 from dprad.mechanisms.additive import numbers_within
@@ -67,6 +67,12 @@ class _Bounded:
                 "but got others. Set bounds=(low, high)."
             )
         return x
+
+    @property
+    def _blur(self) -> float:
+        """How far an output may move on the scale of [-1, 1] when it is written as a float."""
+        largest = max(map(abs, self.bounds)) / self.half + 2.0
+        return 4.0 * float(np.finfo(float).eps) * largest
 
     def _unscaled(self, outputs: Any) -> FloatArray:
         return np.asarray(self.bounds[0] + (np.asarray(outputs) + 1.0) * self.half)
@@ -185,8 +191,10 @@ class Piecewise(_Bounded):
             return np.full(t.shape, -np.log(2.0))
         low, high = self.window(x)
         inside, outside = self.log_densities
-        value = np.where((t >= low) & (t <= high), inside, outside)
-        value = np.where(np.abs(t) > self.reach * (1 + 1e-12), -np.inf, value)
+        # an output is rounded, and a window may be narrower than that
+        blur = self._blur
+        value = np.where((t >= low - blur) & (t <= high + blur), inside, outside)
+        value = np.where(np.abs(t) > self.reach * (1 + 1e-12) + blur, -np.inf, value)
         return np.asarray(value - np.log(self.half))
 
     def variance(self, people: int = 1) -> float:
@@ -221,19 +229,26 @@ class Hybrid(_Bounded):
         x = np.asarray(records, dtype=float)
         piecewise, duchi = self.parts
         smooth = rng.random(x.shape) < self.share
-        return np.where(smooth, piecewise.sample(x, rng), duchi.sample(x, rng))
+        plain = piecewise.sample(x, rng)
+        # with hardly any noise a rounded output may fall on one of Duchi's two values
+        plain = np.where(self._atom(plain), np.nextafter(plain, sum(self.bounds) / 2), plain)
+        return np.where(smooth, plain, duchi.sample(x, rng))
+
+    def _atom(self, outputs: FloatArray) -> BoolArray:
+        """Which outputs are one of Duchi's two values."""
+        duchi = self.parts[1]
+        ends = duchi._unscaled(np.array([-duchi.reach, duchi.reach]))
+        return np.asarray((outputs == ends[0]) | (outputs == ends[1]))
 
     def log_likelihood(self, outputs: Any, records: Any) -> FloatArray:
         """Log-probability of Duchi's two values, log-density of all others."""
         piecewise, duchi = self.parts
         t = np.asarray(outputs, dtype=float)
-        ends = duchi._unscaled(np.array([-duchi.reach, duchi.reach]))
-        atom = (t == ends[0]) | (t == ends[1])
         with np.errstate(divide="ignore"):
             smooth = np.log(self.share) + piecewise.log_likelihood(t, records)
             other = -self.epsilon / 2 if self.share > 0 else 0.0  # log of 1 - share
             steps = other + duchi.log_likelihood(t, records)
-        return np.asarray(np.where(atom, steps, smooth))
+        return np.asarray(np.where(self._atom(t), steps, smooth))
 
     def variance(self, people: int = 1) -> float:
         """Variance of the estimated mean of so many reports, at the worst record."""

@@ -50,17 +50,17 @@ class Composed:
         object.__setattr__(self, "mechanisms", parts)
         if None not in sizes:
             object.__setattr__(self, "size", sizes.pop())
-
-    def reads(self, values: Any) -> FloatArray:
-        """The numbers that all of them read."""
-        numbers = [m.reads(values) for m in self.mechanisms if hasattr(m, "reads")]
-        return np.asarray(numbers[0])
+        assumed = dict.fromkeys(m.assumes for m in parts if hasattr(m, "assumes"))
+        if assumed:
+            object.__setattr__(self, "assumes", " ".join(assumed))
 
     @property
-    def guarantee(self) -> Guarantee:
-        """The promises composed."""
-        first, *others = [m.guarantee for m in self.mechanisms]
-        return first.compose(*others)
+    def guarantee(self) -> Guarantee | None:
+        """The promises composed; None if a part does not say what it promises."""
+        promises = [m.guarantee for m in self.mechanisms]
+        if any(p is None for p in promises):
+            return None
+        return promises[0].compose(*promises[1:])
 
     def sample(self, records: Any, rng: np.random.Generator) -> tuple[Any, ...]:
         """One output a mechanism and record."""
@@ -91,9 +91,10 @@ class Repeated(Composed):
         super().__init__([mechanism] * whole(times, "times", low=1))
 
     @property
-    def guarantee(self) -> Guarantee:
+    def guarantee(self) -> Guarantee | None:
         """The promise repeated."""
-        return self.mechanisms[0].guarantee.repeated(len(self.mechanisms))
+        promise = self.mechanisms[0].guarantee
+        return None if promise is None else promise.repeated(len(self.mechanisms))
 
     def describe(self) -> dict[str, Any]:
         """Plain words and numbers, for output."""
