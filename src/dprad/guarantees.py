@@ -21,6 +21,8 @@ from dprad.privacy_loss import MAX_LOSS, PrivacyLoss
 
 # A difference of floats may leave [0, 1] by this.
 ROUNDING = 1e-12
+# Normal distributions whose means differ by less are compared by quadrature, on so many nodes.
+CLOSE, NODES = 1.0, 20
 REPLACE_ONE, ADD_REMOVE = "replace-one", "add-remove"
 _NEIGHBOURS = (
     "Say neighbours='replace-one' if the promise compares data sets in which one person's record "
@@ -54,6 +56,9 @@ class Guarantee:
     def _tradeoff(self, alpha: FloatArray) -> FloatArray:
         return self.loss.tradeoff(alpha)
 
+    def _gap(self, alpha: FloatArray) -> FloatArray:
+        return self.loss.gap(alpha)
+
     # -- what all offer ------------------------------------------------------------------------
     @cached_property
     def loss(self) -> PrivacyLoss:
@@ -83,7 +88,8 @@ class Guarantee:
         eps = _real(epsilon, "epsilon")
         size = np.abs(eps)
         value = np.clip(self._delta(size), 0.0, 1.0)
-        return _like(epsilon, np.where(eps >= 0, value, 1.0 - np.exp(-size) * (1.0 - value)))
+        mirrored = -np.expm1(-size) + np.exp(-size) * value  # no difference next to one
+        return _like(epsilon, np.where(eps >= 0, value, mirrored))
 
     def tradeoff(self, alpha: Any) -> Any:
         """The trade-off curve f: the least miss rate of a test with false-alarm rate alpha."""
@@ -91,6 +97,18 @@ class Guarantee:
         if np.any((a < 0) | (a > 1)):
             raise DpradError(f"alpha must be between 0 and 1, but is {alpha!r}.")
         return _like(alpha, np.clip(self._tradeoff(a), 0.0, 1.0))
+
+    def gap(self, alpha: float) -> float:
+        """``1 - f(alpha) - alpha``: by how much a test beats guessing, to all digits or rounded up.
+
+        Examples
+        --------
+        >>> GaussianDP(1e-20, neighbours="replace-one").gap(0.5)     # next to 1e-20/sqrt(2 pi)
+        3.989422804014327e-21
+
+        """
+        a = number(alpha, "alpha", low=0, high=1)
+        return float(np.clip(self._gap(np.asarray(a)), 0.0, 1.0 - a))
 
     @property
     def tv(self) -> float:
@@ -197,6 +215,12 @@ class ApproxDP(Guarantee):
         flat = (rest - alpha) * np.exp(-self.epsilon)
         return np.asarray(np.maximum(np.maximum(steep, flat), 0.0))
 
+    def _gap(self, alpha: FloatArray) -> FloatArray:
+        grow = np.expm1(min(self.epsilon, 700.0))
+        steep = self.failure + grow * alpha
+        flat = -np.expm1(-self.epsilon) * (1.0 - alpha) + self.failure * np.exp(-self.epsilon)
+        return np.asarray(np.minimum(steep, flat))
+
     def _numbers(self) -> dict[str, float]:
         return {"epsilon": self.epsilon, "delta": self.failure}
 
@@ -293,20 +317,35 @@ class GaussianDP(Guarantee):
 
         if self.mu == 0:
             return np.zeros_like(epsilon)
-        a = self.mu / 2 - epsilon / self.mu
-        b = -self.mu / 2 - epsilon / self.mu
-        log_second = np.minimum(epsilon + log_ndtr(b), 0.0)
-        value = ndtr(a) - np.exp(log_second)
-        # what the difference may have lost to rounding
-        value += np.finfo(float).eps * (4.0 + 2.0 * np.abs(log_ndtr(b))) * ndtr(a)
+        with np.errstate(over="ignore"):
+            # in units of mu, no further than any density reaches
+            far = np.minimum(epsilon / self.mu, 1e9)
+        a, b = self.mu / 2 - far, -self.mu / 2 - far
+        rounding = np.finfo(float).eps
+        if self.mu <= CLOSE:
+            # Phi(a) - Phi(b) - (e^eps - 1) Phi(b)
+            rise = _normal_between(b, self.mu)
+            value = rise - np.expm1(np.minimum(epsilon, 700.0)) * ndtr(b)
+            value += rounding * (16.0 + 2.0 * b * b) * rise
+        else:
+            value = ndtr(a) - np.exp(np.minimum(epsilon + log_ndtr(b), 0.0))
+            # what the difference may have lost to rounding
+            value += rounding * (4.0 + 2.0 * np.abs(log_ndtr(b))) * ndtr(a)
         # at zero the difference has a form without cancellation
-        at_zero = erf(self.mu / np.sqrt(8.0))
+        at_zero = erf(self.mu / np.sqrt(8.0)) * (1.0 + 4.0 * rounding)
         return np.asarray(np.maximum(np.where(epsilon == 0, at_zero, value), 0.0))
 
     def _tradeoff(self, alpha: FloatArray) -> FloatArray:
         from scipy.special import ndtr, ndtri
 
         return np.asarray(ndtr(-ndtri(alpha) - self.mu))
+
+    def _gap(self, alpha: FloatArray) -> FloatArray:
+        from scipy.special import ndtri
+
+        x = ndtri(alpha)
+        finite = np.isfinite(x)
+        return np.where(finite, _normal_between(np.where(finite, x, 0.0), self.mu), 0.0)
 
     def _repeated(self, times: int) -> Guarantee:
         return GaussianDP(self.mu * float(np.sqrt(times)), neighbours=self.neighbours)
@@ -412,6 +451,9 @@ class _Numeric(Guarantee):
     def _tradeoff(self, alpha: FloatArray) -> FloatArray:
         return np.asarray(np.minimum(*(d.tradeoff(alpha) for d in self.directions)))
 
+    def _gap(self, alpha: FloatArray) -> FloatArray:
+        return np.asarray(np.maximum(*(d.gap(alpha) for d in self.directions)))
+
     def _repeated(self, times: int) -> Guarantee:
         back = None if self.reverse is None else self.reverse.repeated(times)
         return _Numeric(self.distribution.repeated(times), back, neighbours=self.neighbours)
@@ -448,6 +490,18 @@ def _pair(one: Guarantee, two: Guarantee) -> Guarantee:
 def of_directions(present: PrivacyLoss, absent: PrivacyLoss | None, neighbours: str) -> Guarantee:
     """A guarantee from its pairs: present against absent, and absent against present."""
     return _Numeric(present, absent, neighbours=neighbours)
+
+
+def _normal_between(x: FloatArray, width: float) -> FloatArray:
+    """``Phi(x + width) - Phi(x)``: by quadrature if the width is small, where nothing cancels."""
+    from scipy.special import ndtr
+
+    if width <= CLOSE:
+        nodes, weights = np.polynomial.legendre.leggauss(NODES)
+        t = np.asarray(x)[..., None] + width / 2 * (nodes + 1.0)
+        return np.asarray(np.exp(-t * t / 2) @ weights * (width / 2 / np.sqrt(2.0 * np.pi)))
+    end = x + width
+    return np.asarray(np.where(x > 0, ndtr(-x) - ndtr(-end), ndtr(end) - ndtr(x)))
 
 
 def _real(value: Any, name: str) -> FloatArray:

@@ -77,6 +77,19 @@ class PrivacyLoss:
         slack = np.finfo(float).eps * len(self.p) * power
         return np.asarray(np.clip(1.0 - power - slack, 0.0, 1.0))
 
+    def gap(self, alpha: FloatArray) -> FloatArray:
+        """``1 - f(alpha) - alpha`` of the trade-off curve f, rounded up, without cancellation.
+
+        At a vertex it is the sum of p - q = p (1 - e^-loss) over the largest losses.
+        """
+        q_tail = np.r_[0.0, np.cumsum(self.q[::-1])]
+        rise = np.cumsum((self.p * -np.expm1(-self.losses))[::-1])
+        # a rounding a term, of terms that may be negative towards the end
+        slack = np.finfo(float).eps * len(self.p) * np.cumsum(np.abs(np.diff(rise, prepend=0.0)))
+        height = self.p_infinity + np.r_[0.0, rise + slack]
+        end = max(1.0, float(q_tail[-1]))
+        return np.asarray(np.interp(alpha, np.r_[q_tail, end], np.r_[height, 0.0]))
+
     # -- making --------------------------------------------------------------------------------
     @classmethod
     def of_point(cls, epsilon: float, delta: float) -> PrivacyLoss:
@@ -295,6 +308,10 @@ class PrivacyLoss:
             max(low, times * self.first),
             min(high, times * (self.first + len(self.p) - 1)),
         )
+        infinite = -float(np.expm1(times * np.log1p(-self.p_infinity)))
+        if high < low:
+            # what is finite all together is next to nothing
+            return PrivacyLoss(self.step, 0, np.zeros(1), 1.0)
         if high - low >= MAX_TRANSFORM:
             return self.regrid(2 * self.step)._power(times)
         size = next_fast_len(high - low + 1, real=True)
@@ -304,7 +321,6 @@ class PrivacyLoss:
         masses = np.roll(masses, -(low % size))
         rounding = np.finfo(float).eps * (4.0 * times + 64.0)
         slack = rounding * float(np.sqrt(size * np.sum(masses**2)))
-        infinite = -float(np.expm1(times * np.log1p(-self.p_infinity)))
         lost = infinite + 2 * WRAPPED + slack
         return PrivacyLoss._closed(self.step, low, masses, lost)._small()
 

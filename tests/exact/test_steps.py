@@ -12,6 +12,9 @@ from test_support import unary_channel
 
 from dprad import Prior, Threat, assess
 from dprad.exact import steps
+from dprad.exact.channel import sum_by_likelihood
+from dprad.exact.steps import columns_of
+from dprad.games import play
 from dprad.mechanisms import (
     THE,
     DiscreteGaussian,
@@ -336,3 +339,64 @@ def test_a_clamp_far_away_changes_nothing(epsilon, counts):
     free = assess(Staircase(**given), prior=prior)
     far = assess(Staircase(**given, clamp=(-9000.0, 9000.0)), prior=prior)
     assert far.rad == pytest.approx(free.rad, rel=1e-9) and far.rad > 0
+
+
+def by_hand(epsilon, sensitivity, points, sets, digits=60):
+    """RAD of staircase noise with equally likely records, summed piece by piece by mpmath."""
+    import mpmath as mp
+
+    with mp.workdps(digits):
+        eps, step = mp.mpf(epsilon), mp.mpf(sensitivity)
+        gamma = 1 / (1 + mp.exp(eps / 2))
+        top = (1 - mp.exp(-eps)) / (2 * step * (gamma + mp.exp(-eps) * (1 - gamma)))
+        z = [mp.mpf(p) for p in points]
+        offsets = [k + s * gamma for k in range(-6, 7) for s in (-1, 0, 1)]
+        edges = sorted({p + step * o for p in z for o in offsets})
+
+        def density(t, p):
+            place = abs(t - p) / step
+            k = mp.floor(place)
+            return top * mp.exp(-eps * (k if place - k < gamma else k + 1))
+
+        total = mp.mpf(0)
+        for a, b in itertools.pairwise(edges):
+            likely = [density((a + b) / 2, p) for p in z]
+            mean = sum(likely) / len(z)
+            gains = [sum(likely[i] - mean for i in s) / len(z) for s in sets]
+            total += max(0, *gains) * (b - a)
+        return float(total)
+
+
+@pytest.mark.parametrize("epsilon", [5.0, 20.0, 37.0, 38.0, 39.5, 41.0, 41.2, 42.0, 60.0])
+def test_narrow_steps_keep_their_digits(epsilon):
+    # beyond six steps e^-5 eps of probability is left out by hand
+    cases = [
+        (2.0, [0.0, 1.0, 2.0], [[0, 1], [0, 1, 2], [1, 2]], 1.0),
+        (1.0, [0.0, 0.1, 0.2, 0.3, 0.7, 1.0], [[i] for i in range(6)], 0.0),
+    ]
+    for sensitivity, points, sets, eta in cases:
+        expected = by_hand(epsilon, sensitivity, points, sets)
+        mechanism = Staircase(epsilon=epsilon, sensitivity=sensitivity)
+        found = assess(
+            mechanism,
+            prior=Prior.from_counts(dict.fromkeys(points, 1)),
+            threat=Threat(loss="absolute", eta=eta),
+        )
+        assert found.rad == pytest.approx(expected, abs=1e-13 + 3 * np.exp(-5 * epsilon))
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 38.0, 41.2, 55.0, 64.0, 700.0])
+@pytest.mark.parametrize("clamp", [None, (0.0, 1.0), (-0.31, 2.2)])
+def test_rows_of_staircases_sum_to_one(epsilon, clamp):
+    points = np.array([0.0, 0.1, 0.2, 0.3, 0.7, 1.0])
+    block, outputs = columns_of(Staircase(epsilon=epsilon, clamp=clamp), points)
+    rows = block(slice(0, len(points)), slice(0, outputs)).sum(axis=1)
+    assert rows == pytest.approx(np.ones(len(points)), abs=1e-12)
+
+
+def test_what_does_not_sum_to_one_widens_the_interval():
+    game = play(Prior.uniform(2), Threat())
+    matrix = np.array([[0.7, 0.3 + 1e-7], [0.3, 0.7 + 1e-7]])
+    pi, codes = np.full(2, 0.5), np.arange(2)
+    found = sum_by_likelihood(lambda r, c: matrix[r, c], 2, game, codes, pi, 2, "")
+    assert found.interval[0] <= found.rad - 0.9e-7 and found.rad + 0.9e-7 <= found.interval[1]

@@ -186,6 +186,11 @@ def _key(output: Any) -> Any:
         return output.hex()
     if isinstance(output, dict | set):
         return str(sorted(map(str, output.items() if isinstance(output, dict) else output)))
+    if type(output).__hash__ is None:
+        raise DpradError(
+            f"run returned a {type(output).__name__}, which cannot be compared. Return numbers, "
+            "text, or lists or arrays of these."
+        )
     return output
 
 

@@ -27,6 +27,8 @@ from dprad.privacy_loss import PrivacyLoss
 
 # Losses on which the parameters of E2 are looked for.
 COARSE = 1024
+# What one less a sum of probabilities may be off by.
+ROUNDING = 1e-14
 
 
 def theorem_e1(guarantee: Guarantee, game: Game) -> float:
@@ -50,19 +52,20 @@ def theorem_e2(guarantee: Guarantee, game: Game) -> float:  # noqa: ARG001 - hol
     fine = guarantee.directions[0]
     coarse = fine.regrid(fine.step * max(1, len(fine.p) // COARSE))
 
-    def psi(x: FloatArray, b: float, k: float) -> FloatArray:
-        t = np.abs(x - k)
+    def psi(excess: FloatArray, b: float, k: float) -> FloatArray:
+        """At the ratio 1 + excess, with k counted from one too: small differences keep digits."""
+        t = np.abs(excess - k)
         near = (b + t) ** 2 / (8 * b)
         return np.asarray(np.where(t <= 2 * b, near, (np.sqrt(t) - np.sqrt(b / 8)) ** 2))
 
     def on(loss: PrivacyLoss) -> Callable[[FloatArray], float]:
-        ratio, q = np.exp(loss.losses), loss.q
-        at_zero = max(0.0, 1.0 - float(q.sum()))
+        excess, q = np.expm1(loss.losses), loss.q
+        at_zero = max(0.0, 1.0 - float(q.sum())) + ROUNDING
 
         def value(parameters: FloatArray) -> float:
             b, k = float(np.exp(np.clip(parameters[0], -60.0, 300.0))), float(parameters[1])
             # beyond every ratio psi grows with slope one, and E l <= 1 bounds what is there
-            finite = float(q @ psi(ratio, b, k)) + at_zero * float(psi(np.zeros(1), b, k)[0])
+            finite = float(q @ psi(excess, b, k)) + at_zero * float(psi(-np.ones(1), b, k)[0])
             return finite + loss.p_infinity
 
         return value
@@ -72,7 +75,7 @@ def theorem_e2(guarantee: Guarantee, game: Game) -> float:  # noqa: ARG001 - hol
     for start in spread:
         found = minimize(
             search,
-            np.array([start, 1.0]),
+            np.array([start, 0.0]),
             method="Nelder-Mead",
             options={"xatol": 1e-9, "fatol": 1e-12, "maxiter": 400},
         )

@@ -21,6 +21,9 @@ from dprad.arrays import complements
 from dprad.games import Game
 from dprad.guarantees import Guarantee
 
+# What a sum of terms of both signs may be off by, of their sizes.
+ROUNDING = 1e-15
+
 
 def proposition_f(guarantee: Guarantee, game: Game) -> float:
     """O(u log K) an evaluation for u distinct probabilities; some hundred evaluations."""
@@ -56,7 +59,8 @@ def proposition_f(guarantee: Guarantee, game: Game) -> float:
             low = np.where(rising, half + 1, low)
             high = np.where(rising | (low >= high), high, half)
         inner = up * hit[low] - down * miss[low] - lam * t[low]
-        return float(lam - b + times @ inner)
+        size = lam + b + float(times @ (up * hit[low] + down * miss[low] + lam * t[low]))
+        return float(lam - b + times @ inner) + ROUNDING * size
 
     # slopes of g_z lie in [0, steepest]; a multiplier beyond them puts every q at 0
     def over_multiplier(b: float) -> float:

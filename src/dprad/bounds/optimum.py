@@ -27,6 +27,8 @@ from dprad.guarantees import Guarantee
 
 # Values of V among which the best bracket is looked for.
 GRID = 48
+# Relative error of the sum of all levels.
+CANCELLED = 1e-15
 
 
 def theorem_b(guarantee: Guarantee, game: Game) -> float:
@@ -103,6 +105,8 @@ def proposition_w(guarantee: Guarantee, game: Game) -> float:
         rest_of_it = whole - float(times @ level)
         if rest_of_it < 0:
             level, rest_of_it = level * (whole / float(times @ level)), 0.0
+        # sums that cancelled; a larger V is that of a lower level, which is valid too
+        rest_of_it += CANCELLED * whole
         if not np.all(level > 0):
             return whole
         deltas = guarantee.delta(np.log1p(rest_of_it / level))

@@ -25,4 +25,4 @@ def balle(guarantee: Guarantee, game: Game) -> float:
 
 def hayes(guarantee: Guarantee, game: Game) -> float:
     """1 - f(P+) (Hayes, Mahloujifar and Balle 2023). O(1)."""
-    return 1.0 - float(guarantee.tradeoff(game.p_plus))
+    return min(1.0, game.p_plus + guarantee.gap(game.p_plus))

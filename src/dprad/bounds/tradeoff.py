@@ -32,8 +32,7 @@ def _gap(guarantee: Guarantee, low: float, high: float) -> float:
     first, last = float(guarantee.tradeoff(low)), float(guarantee.tradeoff(high))
     if first >= low * (1.0 - ROUNDING) and last <= high * (1.0 + ROUNDING) + ROUNDING:
         return guarantee.tv
-    a, f = (low, first) if first < low else (high, last)
-    return max(0.0, 1.0 - f - a)
+    return guarantee.gap(low if first < low else high)
 
 
 def theorem_3(guarantee: Guarantee, game: Game) -> float:

@@ -53,10 +53,11 @@ def theorem_c(guarantee: Guarantee, game: Game) -> float:
     loss = guarantee.loss
     alive = (loss.losses > 0) & (loss.p > 0)
     p, q = loss.p[alive], loss.q[alive]
+    more = p * -np.expm1(-loss.losses[alive])  # p - q without cancellation
     groups = _share(separations(game), MAX_TERMS // (len(p) + 1))
     # each term is c (1 - nu/b)_+ : the gain c at nu = 0, and the price b at which it is gone
-    gain = [np.outer(groups.weight, p - q).ravel(), groups.weight * loss.p_infinity]
-    price = [((p - q) / _least_cost(p, q, groups)).ravel(), _rest(groups.low)]
+    gain = [np.outer(groups.weight, more).ravel(), groups.weight * loss.p_infinity]
+    price = [(more / _least_cost(p, q, groups)).ravel(), _rest(groups.low)]
     return _minimise(np.concatenate(gain), np.concatenate(price))
 
 

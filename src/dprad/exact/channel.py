@@ -11,7 +11,7 @@ one class a set and for windows, O(members of the success relation x K) otherwis
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,8 @@ BLOCK_ENTRIES = 2**17
 ROWS = 8
 # Entries of the blocks from which pbar is summed.
 PBAR_ENTRIES = 2**20
+# Probabilities that sum to one within this are exact.
+NORMALISED = 1e-11
 # Gains that differ by less than this share of an output's probability are ties.
 TIE = 1e-12
 
@@ -90,7 +92,12 @@ def sum_by_likelihood(
     step = max(1, block(PBAR_ENTRIES) // size)
     parts = [slice(a, min(a + step, outputs)) for a in range(0, outputs, step)]
     pbar = np.concatenate([read @ likelihood(everyone, part) for part in parts])
-    return sum_over_outputs(Joint(pbar, joint_of), game, method)
+    solution = sum_over_outputs(Joint(pbar, joint_of), game, method)
+    off = abs(float(pbar.sum()) - 1.0)
+    if off <= NORMALISED:
+        return solution
+    # what is missing or too much may have been gained or lost
+    return replace(solution, interval=(solution.rad - off, solution.rad + off))
 
 
 def sum_over_outputs(joint: Joint, game: Game, method: str) -> Solution:

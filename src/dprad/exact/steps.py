@@ -7,6 +7,7 @@ as likely as the last: one period stands for all. O(m K) for K = O(m) columns.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import singledispatch
 from typing import Any
 
@@ -21,7 +22,7 @@ from dprad.mechanisms.staircase import Staircase
 
 _METHOD = "sum over the pieces of the density"
 # Noise of which all but this share stays within this share of a step is none.
-APART = 1e-9
+APART = 1e-14
 
 
 def solve_steps(mechanism: Any, game: Game, values: FloatArray, pi: FloatArray) -> Solution:
@@ -121,36 +122,78 @@ def _staircase(mechanism: Staircase, points: FloatArray) -> tuple[Any, int]:
         # all beyond a clamp is one output, and so is what has no probability left
         low, high = mechanism.clamp[0] - base, mechanism.clamp[1] - base
         periods = int(min(np.ceil((high - low) / step), np.ceil(750 / epsilon))) + 1
-    whole = np.arange(-periods, periods + 1.0)
-    offsets = np.r_[whole, whole + mechanism.high, whole - mechanism.high]
-    edges = np.r_[(points[:, None] + step * offsets).reshape(-1), first, last]
-    edges = edges[(edges > low) & (edges < high)]
-    edges = np.unique(np.r_[low, edges, high])
-    middle = (edges[1:] + edges[:-1]) / 2
+    edges = _Edges.of(points, step, mechanism.high, periods, low, high)
     if mechanism.clamp is None:
         # beyond the records the sum over all periods takes the factor 1 - e^-epsilon away
-        beyond = (middle < first) | (middle > last)
-        scale = np.diff(edges) * np.where(beyond, 1.0, float(-np.expm1(-epsilon)))
+        beyond = (edges.middle < first) | (edges.middle > last)
+        scale = edges.width * np.where(beyond, 1.0, float(-np.expm1(-epsilon)))
         share = mechanism.high + (1.0 - mechanism.high) * float(np.exp(-epsilon))
 
         def pieces(rows: slice | IntArray, columns: slice) -> FloatArray:
-            place = np.abs(middle[columns] - points[rows][:, None]) / step
+            place = np.abs(edges.middle_from(points[rows][:, None], columns)) / step
             down = np.floor(place)
             height = np.exp(-epsilon * (down + (place - down >= mechanism.high)))
             return np.asarray(height * scale[columns] / (2 * step * share))
 
         return pieces, len(scale)
-    edges = np.r_[-np.inf, edges, np.inf]
 
     def likelihood(rows: slice | IntArray, columns: slice) -> FloatArray:
-        z = points[rows][:, None]
-        a, b = edges[:-1][columns], edges[1:][columns]
-        above = mechanism.beyond(a - z) - mechanism.beyond(b - z)
-        below = mechanism.beyond(z - b) - mechanism.beyond(z - a)
+        a, b = edges.ends_from(points[rows][:, None], columns)
+        above = mechanism.beyond(a) - mechanism.beyond(b)
+        below = mechanism.beyond(-b) - mechanism.beyond(-a)
         # from the smaller tail, where nothing cancels
-        return np.asarray(np.where(a >= z, above, below))
+        return np.asarray(np.where(a >= 0, above, below))
 
-    return likelihood, len(edges) - 1
+    return likelihood, len(edges.width) + 2  # what is beyond a clamp is an output too
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Edges:
+    """Ends of pieces, ascending, each a place and what is added to it.
+
+    The high part of a step may be a billionth of it. Kept apart, the two lose no digits: widths
+    and distances are differences of the places plus differences of what is added.
+    """
+
+    place: FloatArray
+    added: FloatArray
+
+    @classmethod
+    def of(
+        cls, points: FloatArray, step: float, high: float, periods: int, low: float, top: float
+    ) -> _Edges:
+        """All ends of pieces of all records between `low` and `top`, and these two."""
+        whole = points[:, None] + step * np.arange(-periods, periods + 1.0)
+        whole = np.unique(np.r_[whole.reshape(-1), points[0], points[-1]])
+        place = np.r_[np.tile(whole, 3), low, top]
+        added = np.r_[np.repeat([0.0, step * high, -step * high], len(whole)), 0.0, 0.0]
+        kept = (place + added >= low) & (place + added <= top)
+        place, added = place[kept], added[kept]
+        order = np.lexsort((added, place + added))
+        place, added = place[order], added[order]
+        apart = np.r_[True, (np.diff(place) != 0) | (np.diff(added) != 0)]
+        return cls(place[apart], added[apart])
+
+    @property
+    def width(self) -> FloatArray:
+        """Lengths of the pieces."""
+        return np.asarray(np.maximum(np.diff(self.place) + np.diff(self.added), 0.0))
+
+    @property
+    def middle(self) -> FloatArray:
+        """Middles of the pieces."""
+        return self.middle_from(0.0, slice(None))
+
+    def middle_from(self, points: Any, columns: slice) -> FloatArray:
+        """Middles of some pieces as seen from these points."""
+        place = (self.place[1:] + self.place[:-1])[columns] / 2 - points
+        return np.asarray(place + (self.added[1:] + self.added[:-1])[columns] / 2)
+
+    def ends_from(self, points: Any, columns: slice) -> tuple[FloatArray, FloatArray]:
+        """Both ends of some pieces as seen from these points; all beyond is a piece too."""
+        place, added = np.r_[-np.inf, self.place, np.inf], np.r_[0.0, self.added, 0.0]
+        left, right = place[:-1][columns] - points, place[1:][columns] - points
+        return left + added[:-1][columns], right + added[1:][columns]
 
 
 def _silent(points: FloatArray) -> tuple[Any, int]:
