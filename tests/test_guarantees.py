@@ -8,9 +8,19 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from scipy.stats import norm
+from scipy.stats import binom, norm
 
-from dprad import ApproxDP, DpradError, GaussianDP, Profile, PureDP, TotalVariation
+from dprad import (
+    ApproxDP,
+    DpradError,
+    GaussianDP,
+    Prior,
+    Profile,
+    PureDP,
+    TotalVariation,
+    assess,
+)
+from dprad.accounting import dpsgd
 
 RO = {"neighbours": "replace-one"}
 AR = {"neighbours": "add-remove"}
@@ -340,3 +350,41 @@ def test_a_profile_may_leave_its_range_by_rounding():
     assert near.delta(2.0) == 0.0
     with pytest.raises(DpradError, match="between 0 and 1"):
         Profile(lambda e: -0.1, neighbours="replace-one").delta(1.0)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "times"),
+    [(0.5, 0.0, 7), (0.1, 1e-4, 101), (1e-3, 0.0, 10**6), (1e-4, 0.0, 10**8), (1e-6, 1e-9, 10**6)],
+)
+@pytest.mark.parametrize("at", [0.0, 0.3, 1.5])
+def test_many_releases_of_one_promise_are_binomial(epsilon, delta, times, at):
+    up = 1 / (1 + np.exp(-epsilon))
+    reach = 40 * np.sqrt(times)
+    j = np.arange(max(0, int(times * up - reach)), min(times, int(times * up + reach)) + 1)
+    losses = epsilon * (2 * j - times)
+    gained = binom.pmf(j, times, up) @ np.maximum(-np.expm1(at - losses), 0.0)
+    expected = -np.expm1(times * np.log1p(-delta)) + (1 - delta) ** times * gained
+    found = ApproxDP(epsilon, delta, neighbours="replace-one").repeated(times).delta(at)
+    assert expected * (1 - 1e-8) <= found <= expected * (1 + 1e-8) + 1e-15
+
+
+def test_pure_promises_stay_pure():
+    assert PureDP(0.01, neighbours="replace-one").repeated(1000).epsilon_at(0.0) == pytest.approx(
+        10
+    )
+
+
+def test_next_to_nothing_finite_is_no_promise():
+    # what is left finite falls below every float: once a bare ValueError of numpy
+    weak = ApproxDP(1, 0.3, neighbours="replace-one").compose(
+        GaussianDP(0.5, neighbours="replace-one")
+    )
+    assert weak.repeated(200).tv == 1.0
+    assert dpsgd(noise_multiplier=0.04, sample_rate=0.5, steps=1000).tv == 1.0
+
+
+@pytest.mark.parametrize("mu", [0.0, 1e-320, 1e-200, 1e-100])
+def test_promises_below_every_float(mu):
+    promise = GaussianDP(mu, neighbours="replace-one")
+    assert promise.delta(1e-3) == 0.0
+    assert 0.0 <= assess(promise, prior=Prior.uniform(10)).rad <= mu

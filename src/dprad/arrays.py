@@ -27,6 +27,28 @@ def complements(probabilities: FloatArray, times: Any = 1) -> FloatArray:
     return result
 
 
+# A record this likely leaves so little to all others that differences to it lose their digits.
+HEAVY = 1.0 - 1e-6
+
+
+def gains(joint: FloatArray, probabilities: FloatArray, total: FloatArray) -> FloatArray:
+    """``pi_c (p(o|c) - pbar(o))`` of classes (rows) and outputs, to all digits.
+
+    From the joint probabilities ``pi_c p(o|c)`` and their sum over classes. It does not change if
+    one and the same number is taken from all p(o|c); if one class has nearly all probability, its
+    own is, so that all terms are as small as the result. `joint` may be overwritten.
+    """
+    pi = probabilities[:, None]
+    heavy = int(np.argmax(probabilities))
+    if probabilities[heavy] <= HEAVY:
+        joint -= pi * total
+        return joint
+    joint = joint - pi * (joint[heavy] / probabilities[heavy])
+    joint[heavy] = 0.0
+    joint -= pi * joint.sum(axis=0)
+    return joint
+
+
 def unlike(probabilities: FloatArray) -> float:
     """Probability that two independent draws differ, ``1 - kappa``, without cancellation."""
     return min(1.0, float(probabilities @ complements(probabilities)))

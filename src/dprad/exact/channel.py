@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from dprad.arrays import FloatArray, IntArray
+from dprad.arrays import HEAVY, FloatArray, IntArray, gains
 from dprad.clock import tell
 from dprad.exact.solution import Solution
 from dprad.games import Game
@@ -106,7 +106,9 @@ def sum_over_outputs(joint: Joint, game: Game, method: str) -> Solution:
     assert sets is not None
     if len(sets.mass) == 0 or len(joint.pbar) == 0:
         return Solution(rad=0.0, success_out=0.0, rero=0.0, method=method)
-    if isinstance(sets, Singletons) and game.nothing_known and not game.membership:
+    assert game.probabilities is not None
+    plain = game.nothing_known and not game.membership and game.probabilities.max() <= HEAVY
+    if isinstance(sets, Singletons) and plain:
         totals = _by_rows(joint, sets)
     else:
         totals = _by_columns(joint, game)
@@ -165,8 +167,7 @@ def _by_columns(joint: Joint, game: Game) -> tuple[float, float, float]:
         pbar = joint.pbar[columns]
         weight = joint.block(classes, columns)
         rero += float(_best(sets.sums(weight), begin).sum())
-        weight -= pi[:, None] * pbar
-        gain = sets.sums(weight)
+        gain = sets.sums(gains(weight, pi, pbar))
         best = _best(gain, begin)
         rad += float(np.maximum(best, 0.0).sum())
         near = TIE * pbar

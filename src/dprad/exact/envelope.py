@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from dprad.arrays import BoolArray, FloatArray, IntArray
+from dprad.arrays import HEAVY, BoolArray, FloatArray, IntArray, gains
 from dprad.clock import tell
 from dprad.exact.channel import Joint, sum_over_outputs
 from dprad.exact.solution import Solution
@@ -92,11 +92,13 @@ def _between(game: Game, sets: Sets, weight: Any, points: FloatArray) -> Totals:
     """All gaps, the shortest way."""
     if len(points) == 1 or not len(sets.mass):
         return 0.0, 0.0, 0.0
-    line = _Line.of(game, weight)
-    if line is not None:
-        return line.between(points, game.membership)
-    if isinstance(sets, Singletons) and _apart(game, weight) and points[-1] - points[0] <= FAR:
-        return _alone(sets, weight, points)
+    assert game.probabilities is not None
+    if game.probabilities.max() <= HEAVY:
+        line = _Line.of(game, weight)
+        if line is not None:
+            return line.between(points, game.membership)
+        if isinstance(sets, Singletons) and _apart(game, weight) and points[-1] - points[0] <= FAR:
+            return _alone(sets, weight, points)
     total = np.zeros(3)
     begin, whole = starts(sets.fiber), sets.sizes == weight.shape[0]
     step = max(1, block(BLOCK_ENTRIES) // max(len(points), *weight.shape, len(sets.mass)))
@@ -109,7 +111,11 @@ def _between(game: Game, sets: Sets, weight: Any, points: FloatArray) -> Totals:
         right = np.asarray(weight @ np.where(before, 0.0, seen))
         seen_by = sets.sums(right), sets.sums(left)  # coefficients of 1/y and of y
         pbar = right.sum(axis=0), left.sum(axis=0)
-        total += _gaps(*seen_by, *pbar, upper - lower, begin, sets.mass, whole, game.membership)
+        gain = [
+            sets.sums(gains(side.copy(), game.probabilities, mean))
+            for side, mean in zip((right, left), pbar, strict=True)
+        ]
+        total += _gaps(seen_by, gain, pbar, upper - lower, begin, sets.mass, whole, game.membership)
         tell("values", k + len(lower), len(points) - 1)
     return float(total[0]), float(total[1]), float(total[2])
 
@@ -199,9 +205,11 @@ class _Line:
                 self._across(slice(near, far), value, lower, upper, up, down)
                 all_up, all_down = right[g + 1 : g + 1 + len(lower)], left[g : g + len(lower)]
                 begin = np.zeros(1, dtype=np.intp)
+                gain = [up - mass[:, None] * all_up, down - mass[:, None] * all_down]
                 total += _gaps(
-                    up, down, all_up, all_down, upper - lower, begin, mass, whole, membership
-                )
+                    (up, down), gain, (all_up, all_down), upper - lower, begin, mass, whole,
+                    membership,
+                )  # fmt: skip
             tell("values", j, len(points) - 1)
         return float(total[0]), float(total[1]), float(total[2])
 
@@ -297,22 +305,20 @@ def _rivals(a: FloatArray, b: FloatArray, begin: float, end: float) -> IntArray:
 
 
 def _gaps(
-    up: FloatArray,
-    down: FloatArray,
-    all_up: FloatArray,
-    all_down: FloatArray,
+    seen: tuple[FloatArray, FloatArray],
+    gain: list[FloatArray],
+    pbar: tuple[FloatArray, FloatArray],
     gap: FloatArray,
     begin: IntArray,
     mass: FloatArray,
     whole: BoolArray,
     membership: bool,
 ) -> Totals:
-    """RAD, luck and hits of some gaps, from the weights of all sets (rows) and of everyone."""
-    hits = _envelope(up, down, gap, begin, None)[0]
-    gain = up - mass[:, None] * all_up, down - mass[:, None] * all_down
+    """RAD, luck and hits of some gaps: coefficients of 1/y and of y, of sets (rows), everyone."""
+    hits = _envelope(*seen, gap, begin, None)[0]
     for part in gain:
         part[whole] = 0.0  # a set of all classes gains nothing, exactly
-    rad, luck = _envelope(*gain, gap, begin, (mass, all_up, all_down, membership))
+    rad, luck = _envelope(gain[0], gain[1], gap, begin, (mass, *pbar, membership))
     return rad, luck, hits
 
 

@@ -10,6 +10,9 @@ It asks that all records with one code belong to one class. O(m + success relati
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 
 from dprad.arrays import FloatArray, IntArray
@@ -21,8 +24,9 @@ from dprad.success import tops
 
 def closed_form(mechanism: GRR, game: Game, codes: IntArray, pi: FloatArray) -> Solution | None:
     """The solution, or None where one code belongs to several classes."""
-    assert game.sets is not None and game.class_of is not None
+    assert game.class_of is not None
     assert game.probabilities is not None and game.fiber is not None
+    sets: Any = game.sets
     kept = np.flatnonzero(game.class_of >= 0)
     pairs = np.unique(np.stack([codes[kept], game.class_of[kept]], axis=1), axis=0)
     if len(np.unique(pairs[:, 0])) != len(pairs):
@@ -31,8 +35,12 @@ def closed_form(mechanism: GRR, game: Game, codes: IntArray, pi: FloatArray) -> 
     mass = np.bincount(codes[kept], weights=pi[kept], minlength=mechanism.size)[pairs[:, 0]]
     own = pairs[:, 1]
     gap, lie = mechanism.gap, mechanism.lie
-    lightest = game.sets.smallest(len(game.probabilities))[own]
-    gain = gap * mass * (1.0 - np.minimum(lightest, 1.0))
+    lightest = sets.smallest(len(game.probabilities))[own]
+    # the most that is left outside of a set that contains it
+    spare = -replace(sets, mass=-_outside(sets, game.probabilities)).smallest(
+        len(game.probabilities)
+    )[own]
+    gain = gap * mass * np.maximum(spare, 0.0)
     rad = float(gain.sum())
 
     # without the person the attack is right by luck: with the mass of the set it names
@@ -47,10 +55,19 @@ def closed_form(mechanism: GRR, game: Game, codes: IntArray, pi: FloatArray) -> 
         silent = lie * (mechanism.size - len(pairs))  # outputs that raise nobody
         success_out = float((lie + gap * mass) @ luck) + silent * blind
 
-    top = tops(game.sets, int(game.fiber.max()) + 1)
+    top = tops(sets, int(game.fiber.max()) + 1)
     here = top[game.fiber[own]]
-    heaviest = game.sets.largest(len(game.probabilities))[own]
+    heaviest = sets.largest(len(game.probabilities))[own]
     raised = np.where(guessable, lie * np.where(guessable, heaviest, 0.0) + gap * mass, 0.0)
     everywhere = lie * float(top.sum()) * mechanism.size
     rero = everywhere + float(np.sum(np.maximum(raised, lie * here) - lie * here))
     return Solution(rad=rad, success_out=success_out, rero=rero, method="closed form for GRR")
+
+
+def _outside(sets: Any, mass: FloatArray) -> FloatArray:
+    """The mass that each set leaves out, to all digits: what is beside a heavy class is summed."""
+    heavy = np.zeros(len(mass))
+    heavy[np.argmax(mass)] = 1.0
+    light = np.where(heavy > 0, 0.0, mass)
+    has, beside = sets.sums(np.stack([heavy, light], axis=1)).T
+    return np.asarray(np.where(has > 0.5, np.maximum(light.sum() - beside, 0.0), 1.0 - sets.mass))

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from dprad import legendre
-from dprad.arrays import FloatArray, IntArray
+from dprad.arrays import HEAVY, FloatArray, IntArray, gains
 from dprad.exact.channel import Joint, sum_over_outputs
 from dprad.exact.solution import Solution
 from dprad.games import Game
@@ -129,6 +129,8 @@ def _solve(line: Line, game: Game, weight: Any, method: str) -> Solution | None:
     ends = sum_over_outputs(Joint(outer.sum(axis=0), lambda r, c: outer[r, c]), game, method)
     totals = np.array([ends.rad, ends.success_out, 0.0])
     hits = np.array([ends.rero, 0.0, 0.0])
+    # all gains are sums over pairs of unlike classes; where these are rare, so must errors be
+    scale = 1.0 if game.probabilities.max() <= HEAVY else game.unlike
     if len(sets.mass):
         whole = sets.sizes == len(game.probabilities)
         for half, density in line.blocks:
@@ -136,23 +138,23 @@ def _solve(line: Line, game: Game, weight: Any, method: str) -> Solution | None:
             joint = np.asarray(weight @ density.reshape(len(density), -1))
             pbar = joint.sum(axis=0)
             hit = sets.sums(joint)
-            gain = hit - sets.mass[:, None] * pbar
+            gain = sets.sums(gains(joint.copy(), game.probabilities, pbar))
             gain[whole] = 0.0  # a set of all classes gains nothing, exactly
-            share = TOLERANCE * len(half) / line.panels
+            share = scale * TOLERANCE * len(half) / line.panels
             stacks = [x.reshape(-1, *shape).swapaxes(0, 1) for x in (gain, hit)]
             first = 0 if game.membership else -1  # where passing stands among guesses that tie
-            totals += _refine(stacks[0], pbar.reshape(shape), half, game, share, first)
-            hits += _refine(stacks[1], pbar.reshape(shape), half, game, share, None)
+            totals += _refine(stacks[0], pbar.reshape(shape), half, game, share, scale, first)
+            hits += _refine(stacks[1], pbar.reshape(shape), half, game, share, scale, None)
     rad, luck, owed = (float(x) for x in totals)
-    error = owed + line.error
-    if error > ACCEPTED:
+    error = owed + scale * line.error
+    if error > scale * ACCEPTED:
         return None
     return Solution(
         rad=rad + error,
         success_out=luck,
         rero=float(hits[0] + hits[2]) + line.error,
         method=method,
-        interval=(max(0.0, rad - line.error), rad + error),
+        interval=(max(0.0, rad - scale * line.error), rad + error),
     )
 
 
@@ -162,12 +164,13 @@ def _refine(
     half: FloatArray,
     game: Game,
     budget: float,
+    scale: float,
     passing: int | None,
 ) -> FloatArray:
     """Integral of the best series of each fiber, its prior mass against pbar, and the error owed.
 
-    `series` is panels x sets x terms. A group is a panel and a fiber; rows are the rivals of
-    groups, in order.
+    `series` is panels x sets x terms, of the size `scale`. A group is a panel and a fiber; rows are
+    the rivals of groups, in order.
     """
     sets = game.sets
     assert sets is not None
@@ -183,7 +186,7 @@ def _refine(
     for rounds in range(ROUNDS + 1):
         begin = starts(group)
         best = np.maximum.reduceat(rows[:, 0], begin)
-        near = TIE * np.abs(mean[:, 0])
+        near = scale * TIE * np.abs(mean[:, 0])
         tied = rows[:, 0] >= (best - near)[group]
         chosen = np.minimum.reduceat(np.where(tied, np.arange(len(rows)), len(rows)), begin)
         left, right = _ahead(rows, rows[chosen][group])

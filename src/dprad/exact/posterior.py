@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from dprad.arrays import FloatArray
+from dprad.arrays import FloatArray, gains
 from dprad.clock import tell
 from dprad.confidence import betting
 from dprad.exact.solution import Sampling, Solution
@@ -77,15 +77,16 @@ def brackets(game: Game, weight: Any, log: FloatArray) -> FloatArray:
     the attack that maximises just that. `weight` (classes x values) is from ``Game.at_values``.
     """
     sets = game.sets
-    assert sets is not None
+    assert sets is not None and game.probabilities is not None
     begin = starts(sets.fiber)
     run = np.repeat(np.arange(len(begin)), np.diff(np.r_[begin, len(sets.fiber)]))
     # the posterior of the values, then of the classes: columns are draws
     odds = np.exp(log - log.max(axis=1, keepdims=True)).T
     posterior = np.asarray(weight @ odds)
-    posterior /= posterior.sum(axis=0)
+    total = posterior.sum(axis=0)
+    posterior /= total
     hit = sets.sums(posterior)
-    gain = hit - sets.mass[:, None]
+    gain = sets.sums(gains(posterior.copy(), game.probabilities, np.ones(len(total))))
     best = np.maximum.reduceat(gain, begin, axis=0)
     named = np.where(gain >= best[run] - 1e-12, sets.mass[:, None], 0.0)
     chosen = np.maximum.reduceat(named, begin, axis=0)

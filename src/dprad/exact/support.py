@@ -18,7 +18,7 @@ import math
 
 import numpy as np
 
-from dprad.arrays import FloatArray, IntArray, complements
+from dprad.arrays import FloatArray, IntArray
 from dprad.exact.solution import Solution
 from dprad.games import Game
 from dprad.mechanisms.support import SupportMechanism
@@ -57,7 +57,7 @@ def closed_form(
     longest = int(ahead.max()) + 1
     hit, miss = law.hit(longest), law.miss(max(longest, positive) - 1)
     lift = float(-np.expm1(-law.log_ratio))
-    rest = np.clip(complements(rho)[value] - ahead_mass, 0.0, 1.0)
+    rest = _rest(rho, value, run)
     rad = lift * float(mass @ (ahead_mass * hit[ahead] + rest * hit[ahead + 1]))
 
     # how often the attack is right: the class is in, nothing ahead of it is
@@ -81,6 +81,18 @@ def closed_form(
     silent = np.where(many > 0, miss[np.maximum(many, 1) - 1], 1.0)
     rero = float(np.sum(named + mass[begin] * silent))
     return Solution(rad=rad, success_out=success_in - rad, rero=rero, method=_METHOD)
+
+
+def _rest(rho: FloatArray, value: IntArray, run: IntArray) -> FloatArray:
+    """Mass of all values but one's own and those ahead of it, where one may have nearly all."""
+    heavy = int(np.argmax(rho))
+    light = rho.copy()
+    light[heavy] = 0.0
+    upto = np.r_[0.0, np.cumsum(light[value])]
+    seen = np.r_[0, np.cumsum(value == heavy)]
+    # own one included; the heavy value is left unless it is one's own or ahead
+    left = light.sum() - (upto[1:] - upto[run])
+    return np.asarray(np.clip(left + rho[heavy] * (seen[1:] == seen[run]), 0.0, 1.0))
 
 
 _METHOD = "closed form for support mechanisms"
