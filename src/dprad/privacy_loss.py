@@ -110,7 +110,7 @@ class PrivacyLoss:
     def of_points(cls, epsilon: float, delta: float, times: int) -> PrivacyLoss:
         """`times` releases of (epsilon, delta)-DP: the number of losses +epsilon is binomial.
 
-        Kairouz, Oh and Viswanath; to all digits but for the grid if that gets too long. O(sqrt(times))
+        Kairouz, Oh and Viswanath; to all digits unless the grid gets too long. O(sqrt(times))
         if they are many.
         """
         infinite = -float(np.expm1(times * np.log1p(-delta))) if delta < 1 else 1.0

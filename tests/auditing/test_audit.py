@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import signal
-import subprocess
-import sys
 import time
 import warnings
 
@@ -215,55 +211,6 @@ def test_workers_do_not_matter():
     )
 
 
-def test_a_state_file_is_continued_and_never_recounted(tmp_path):
-    path = tmp_path / "audit.jsonl"
-    question = {"claim": ONE, "prior": Prior.uniform(2), "trials": 3000, "rng": 5}
-    calls = []
-
-    def counted(record, rng):
-        calls.append(record)
-        return noisy_coin(record, rng)
-
-    whole = numbers(audit(counted, state=path, **question))
-    lines = path.read_text().splitlines()
-    # keep the beginning, and half a line, as a kill would
-    path.write_text("\n".join(lines[:7]) + "\n" + lines[7][:20])
-    before = len(calls)
-    again = numbers(audit(counted, state=path, **question))
-    assert again == whole
-    assert 0 < len(calls) - before < before
-    before = len(calls)
-    assert numbers(audit(counted, state=path, **question)) == whole and len(calls) == before
-    path.write_text(lines[0][:30])  # killed in the very first line
-    assert numbers(audit(counted, state=path, **question)) == whole
-    assert path.read_text().splitlines() == lines
-    with pytest.raises(DpradError, match="belongs to another audit: its rng"):
-        audit(counted, state=path, **question | {"rng": 6})
-    (tmp_path / "other").write_text("hello\n")
-    with pytest.raises(DpradError, match="not the state"):
-        audit(counted, state=tmp_path / "other", **question)
-
-
-def test_another_audit_is_not_continued(tmp_path):
-    """Other parameters, attack, threat: the state file is refused, not used."""
-    question = {"claim": ONE, "prior": Prior.uniform(5), "trials": 500}
-    path = tmp_path / "state"
-    audit(mechanisms.GRR(epsilon=3.0, size=5), state=path, **question)
-    for subject, more in (
-        (mechanisms.GRR(epsilon=1.0, size=5), {}),
-        (mechanisms.GRR(epsilon=3.0, size=5), {"attack": lambda o, k: o}),
-        (mechanisms.GRR(epsilon=3.0, size=5), {"threat": Threat(loss="absolute", eta=1)}),
-    ):
-        with pytest.raises(DpradError, match="another audit"):
-            audit(subject, state=path, **question | more)
-    lines = path.read_text().splitlines()
-    edited = json.loads(lines[1])
-    edited["result"]["groups"][0][2] = edited["result"]["groups"][0][1] + 35
-    path.write_text("\n".join([lines[0], json.dumps(edited), *lines[2:]]) + "\n")
-    with pytest.raises(DpradError, match="does not add up"):
-        audit(mechanisms.GRR(epsilon=3.0, size=5), state=path, **question)
-
-
 class OwnSeed:
     """A correct, tight coin that brings its own random numbers."""
 
@@ -283,14 +230,6 @@ def test_noise_must_not_be_repeated(tmp_path):
     audit(OwnSeed(), state=path, **question)
     with pytest.raises(DpradError, match="cannot be continued"):
         audit(OwnSeed(), state=path, **question)
-
-
-def test_a_clock_does_not_discard_what_is_stored(tmp_path):
-    question = {"claim": ONE, "prior": Prior.uniform(2), "trials": 2000}
-    path = tmp_path / "state"
-    whole = audit(noisy_coin, state=path, attack=first_guess, **question)
-    again = audit(noisy_coin, state=path, attack=first_guess, max_seconds=0, **question)
-    assert again.trials == whole.trials == 2000
 
 
 def first_guess(outputs, known):
@@ -337,38 +276,6 @@ def test_outputs_of_any_length_and_kind(tmp_path):
             run, claim=ONE, prior=records([0, 1]), trials=3000, state=tmp_path / run.__name__
         )
         assert found.verdict == "violated"
-
-
-SCRIPT = """
-import sys, time
-from dprad import Prior, PureDP, audit
-def slow(record, rng):
-    time.sleep(0.0005)
-    return record if rng.random() < 0.8 else 1 - record
-result = audit(slow, claim=PureDP(1.0, neighbours="replace-one"), prior=Prior.uniform(2),
-               trials=4000, rng=5, state=sys.argv[1])
-print(result.successes, result.passes, result.epsilon_lower)
-"""
-
-
-def test_kill_and_resume(tmp_path):
-    """SIGKILL in the middle, then again to the end: as if nothing had happened."""
-    script = tmp_path / "script.py"
-    script.write_text(SCRIPT)
-    command = [sys.executable, str(script)]
-    straight = subprocess.run([*command, str(tmp_path / "a")], capture_output=True, check=True)
-    state = tmp_path / "b"
-    running = subprocess.Popen([*command, str(state)], stdout=subprocess.DEVNULL)
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        if state.exists() and state.read_bytes().count(b"\n") >= 12:
-            break
-        time.sleep(0.02)
-    os.kill(running.pid, signal.SIGKILL)
-    running.wait()
-    assert b'"runs"' in state.read_bytes()
-    resumed = subprocess.run([*command, str(state)], capture_output=True, check=True)
-    assert resumed.stdout == straight.stdout
 
 
 def test_a_clock_and_an_interruption():

@@ -20,7 +20,8 @@ from dprad.arrays import Column
 from dprad.attacks.optimal import OptimalAttack, optimal_attack
 from dprad.auditing import identity, learning
 from dprad.auditing.certificates import HIGHEST
-from dprad.auditing.running import Job, State, run_all, sample, sizes
+from dprad.auditing.running import AGAIN, CHANGED, REMEMBERED, Job, run_all, sample, sizes
+from dprad.auditing.state import State, decode, encode
 from dprad.auditing.tally import Tally
 from dprad.auditing.translation import translated
 from dprad.auditing.verdict import Hypothesis, conclude, enough
@@ -200,11 +201,14 @@ def audit(
     seen: list[Tally] = []
     plan = sizes(counted)
     done = {i: Tally.checked(p, plan, i) for i, p in file.done("runs").items()}
+    firsts = {i: file.firsts["runs", i] for i in done}
+    job.replay(plan, done, firsts)
+    stored = {i: (part, firsts[i]) for i, part in done.items()}
     meter = Meter(progress, counted, begin)
-    chunks = run_all(job.chunk, plan, done, count, not isinstance(subject, BlackBox))
+    chunks = run_all(job.chunk, plan, stored, count, not isinstance(subject, BlackBox))
     try:
-        for i, part in chunks:
-            file.put("runs", i, part.to_plain())
+        for i, (part, first) in chunks:
+            file.put("runs", i, part.to_plain(), first)
             tally = tally + part
             meter.show(tally.runs)
             if trace and (not seen or tally.runs >= 2 * seen[-1].runs):
@@ -273,18 +277,24 @@ def _learn(
     each = max(4, budget // max(len(places), 1))
     support = prior.support
 
-    def study(index: int, size: int, first: int) -> Any:
+    def study(index: int, size: int, first: int) -> list[Any]:
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0, index)))
         place = int(places[index])
         records = np.repeat(read[[place]], size, axis=0)
         outputs = sample(subject, records, np.repeat(support[[place]], size), rng, first)
         return outputs.tolist() if isinstance(outputs, np.ndarray) else list(outputs)
 
-    done, plan = file.done("study"), [each] * len(places)
+    plan = [each] * len(places)
+    done = _studied(file, plan)
+    single = isinstance(subject, BlackBox) and not subject.vectorised
+    some = min(each, REMEMBERED) if single else each
+    for i, outputs in list(done.items())[:AGAIN]:
+        if identity.digest(study(i, some, 1)) != identity.digest(outputs[:some]):
+            raise DpradError(CHANGED)
     found: dict[int, Any] = {}
     for i, outputs in run_all(study, plan, done, workers, threads=False):
         if file.path is not None:
-            file.put("study", i, outputs)
+            file.put("study", i, [encode(o) for o in outputs], "")
         found[int(places[i])] = outputs
         if stop.now():
             raise DpradError("max_seconds passed while the attack was still being learnt.")
@@ -293,6 +303,17 @@ def _learn(
         raise DpradError(f"trials must leave runs to count: give more than {trials:,}.")
     chosen = learning.learn(found, trials=counted, delta=delta, alpha=alpha, seed=seed)
     return chosen, each * len(places)
+
+
+def _studied(file: State, plan: list[int]) -> dict[int, list[Any]]:
+    """Outputs of the records that were studied before, from a file that may have been forged."""
+    try:
+        found = {i: decode(outputs) for i, outputs in file.done("study").items()}
+        if all(0 <= i < len(plan) and len(found[i]) == plan[i] for i in found):
+            return found
+    except (KeyError, TypeError, ValueError, AttributeError):
+        pass
+    raise DpradError("the state file is damaged: what was studied cannot be read.")
 
 
 def _label(prior: Prior, place: int) -> Any:

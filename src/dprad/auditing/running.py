@@ -2,25 +2,26 @@
 
 Runs are cut into chunks whose sizes depend on nothing but the number of runs, and every chunk has
 its own stream of random numbers: any number of workers gives the same counts. Chunks are taken in
-order, so a sequential audit stops at the same place too. Each finished chunk is one line of the
-state file (JSON, nothing executable); a killed audit goes on after the last whole line.
+order, so a sequential audit stops at the same place too. Where a state file is kept, each finished
+chunk is one line of it, with a digest of its first outputs: before an audit goes on, some chunks
+are run again and must give these.
 """
 
 from __future__ import annotations
 
-import json
-import os
+import secrets
 from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dprad.arrays import Column, FloatArray, IntArray
+from dprad.auditing.identity import digest
 from dprad.auditing.tally import Tally
 from dprad.errors import DpradError
+from dprad.exact.posterior import part
 from dprad.games import Game
 from dprad.mechanisms.black_box import BlackBox
 from dprad.simulation import hits
@@ -28,6 +29,14 @@ from dprad.workers import stream
 
 # Sizes of chunks: they double every so many, from the first to the largest.
 FIRST, LARGEST, DOUBLE = 64, 16_384, 8
+# Calls of a chunk whose outputs are remembered, and chunks that are run again on continuing.
+REMEMBERED, AGAIN = 64, 4
+
+CHANGED = (
+    "this audit cannot be continued: run again, calls that are in the state file gave something "
+    "else. What is run has changed since, or has random numbers of its own besides rng. Begin "
+    "again with another file."
+)
 
 Play = Callable[[Any, IntArray, np.random.Generator], IntArray]
 
@@ -56,19 +65,44 @@ class Job:
     play: Play
     seed: int
 
-    def chunk(self, index: int, size: int, first: int) -> Tally:
-        """Run one chunk; `first` is the number of its first call."""
-        stream = np.random.SeedSequence(self.seed, spawn_key=(1, index))
-        rng = np.random.Generator(np.random.SFC64(stream))  # the fastest that numpy has
-        z = self._draw(size, rng)
-        outputs = sample(self.mechanism, self.read[z], self.labels[z], rng, first)
+    def chunk(self, index: int, size: int, first: int) -> tuple[Tally, str]:
+        """Run one chunk, whose first call is number `first`: counts, and a digest of outputs."""
+        z, outputs, rng = self._calls(index, size, first, size)
+        seen = digest(part(outputs, slice(REMEMBERED)))
         guess = self.play(outputs, z, rng)
         right = hits(self.game, z, guess)
         blind = self._blind(z, guess)
         if self.game.nothing_known:
-            return Tally.of(blind, right, None)
+            return Tally.of(blind, right, None), seen
         other = self._draw(size, rng)
-        return Tally.of(blind, right, hits(self.game, other, self.play(outputs, other, rng)))
+        return Tally.of(blind, right, hits(self.game, other, self.play(outputs, other, rng))), seen
+
+    def _calls(
+        self, index: int, size: int, first: int, calls: int
+    ) -> tuple[IntArray, Any, np.random.Generator]:
+        """Hidden records of a chunk, the outputs of its first calls, and its stream."""
+        stream = np.random.SeedSequence(self.seed, spawn_key=(1, index))
+        rng = np.random.Generator(np.random.SFC64(stream))  # the fastest that numpy has
+        z = self._draw(size, rng)
+        some = z[:calls]
+        return z, sample(self.mechanism, self.read[some], self.labels[some], rng, first), rng
+
+    def replay(self, plan: list[int], stored: dict[int, Tally], firsts: dict[int, str]) -> None:
+        """Run some stored chunks again, chosen at random; refuse them if anything differs.
+
+        The first calls only, where calls are made one by one and a chunk is long.
+        """
+        starts = np.cumsum([0, *plan]).tolist()
+        single = isinstance(self.mechanism, BlackBox) and not self.mechanism.vectorised
+        for i in sorted(secrets.SystemRandom().sample(sorted(stored), min(AGAIN, len(stored)))):
+            size, first = plan[i], starts[i] + 1
+            if single and size > REMEMBERED:
+                outputs = self._calls(i, size, first, REMEMBERED)[1]
+                same = digest(outputs) == firsts[i]
+            else:
+                same = self.chunk(i, size, first) == (stored[i], firsts[i])
+            if not same:
+                raise DpradError(CHANGED)
 
     def _draw(self, size: int, rng: np.random.Generator) -> IntArray:
         """Records from the prior."""
@@ -183,87 +217,3 @@ def run_all(
     with closing(stream(work, tasks, workers, threads=threads)) as fresh:
         for i in range(len(plan)):
             yield i, (done[i] if i in done else next(fresh))
-
-
-@dataclass(slots=True)
-class State:
-    """The state file of an audit: a line that says which, then a line a chunk."""
-
-    path: Path | None
-    key: dict[str, Any]
-    lines: dict[str, dict[int, Any]]
-
-    @classmethod
-    def open(cls, path: Any, key: dict[str, Any]) -> State:
-        """Read what is there; a file of another audit is refused, a broken last line dropped."""
-        if path is None:
-            return cls(None, key, {})
-        file = Path(path)
-        lines: dict[str, dict[int, Any]] = {}
-        if file.exists() and file.stat().st_size:
-            try:
-                text = file.read_bytes()
-            except OSError as error:
-                raise DpradError(f"{file} cannot be read: {error.strerror}.") from None
-            whole, _, _ = text.rpartition(b"\n")
-            rows = [_row(line) for line in whole.split(b"\n") if line.strip()]
-            if not rows and b'{"dprad": "audit"'.startswith(text[:17]):
-                # killed while the first line was written: nothing was counted yet
-                rows, whole = [key | {"dprad": "audit"}], _first(key)
-            if not rows or rows[0] is None or rows[0].get("dprad") != "audit":
-                raise DpradError(f"{file} is not the state of an audit. Choose another file.")
-            for name, value in key.items():
-                if rows[0].get(name) != value:
-                    raise DpradError(
-                        f"{file} belongs to another audit: its {name} is {rows[0].get(name)!r}, "
-                        f"here it is {value!r}. Choose another file."
-                    )
-            for row in rows[1:]:
-                if row is not None and {"phase", "chunk", "result"} <= row.keys():
-                    lines.setdefault(row["phase"], {})[int(row["chunk"])] = row["result"]
-            if not text.endswith(b"\n"):
-                # what was cut off is lost; begin a fresh line
-                file.write_bytes(whole + b"\n")
-        else:
-            try:
-                file.write_bytes(_first(key) + b"\n")
-            except OSError as error:
-                raise DpradError(f"{file} cannot be written: {error.strerror}.") from None
-        return cls(file, key, lines)
-
-    def done(self, phase: str) -> dict[int, Any]:
-        """Results of a phase that are already there."""
-        return self.lines.get(phase, {})
-
-    def put(self, phase: str, chunk: int, result: Any) -> None:
-        """Keep a result, on disk before anything else happens."""
-        if self.path is None or chunk in self.done(phase):
-            return
-        line = json.dumps({"phase": phase, "chunk": chunk, "result": result}, default=_jsonable)
-        with self.path.open("a") as file:
-            file.write(line + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-
-
-def _first(key: dict[str, Any]) -> bytes:
-    """The line that says which audit it is."""
-    return json.dumps({"dprad": "audit", **key}).encode()
-
-
-def _jsonable(value: Any) -> Any:
-    if isinstance(value, bytes):
-        return value.hex()
-    if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
-    if isinstance(value, set | frozenset):
-        return sorted(map(str, value))
-    return str(value)
-
-
-def _row(line: bytes) -> dict[str, Any] | None:
-    try:
-        row = json.loads(line)
-    except ValueError:
-        return None
-    return row if isinstance(row, dict) else None

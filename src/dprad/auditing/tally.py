@@ -98,7 +98,7 @@ class Tally:
                 and all(0 <= s <= n and 0.0 <= k <= 1.0 for k, (n, s) in found.groups.items())
                 and 0 <= found.plus + found.minus <= found.runs
             )
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
             sound = False
         if not sound:
             raise DpradError(f"the state file is damaged: chunk {chunk} does not add up.")
