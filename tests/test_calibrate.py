@@ -22,6 +22,7 @@ from dprad import (
     mechanisms,
 )
 from dprad.calibration import MEASURES
+from dprad.mechanisms import GRR
 from oracles import random_instance
 
 MEMBER = Threat(knows="everything")
@@ -301,7 +302,7 @@ def test_words_of_whole_numbers_and_estimates():
         mechanisms.Repeated, parameter="times", mechanism=mechanisms.GRR(epsilon=0.3, size=4),
         max_risk=0.2, prior=Prior.uniform(4),
     )  # fmt: skip
-    assert "times = 17 keeps" in str(plan) and "Any less noise would exceed it" in str(plan)
+    assert "times = 17 keeps" in str(plan) and "more trials would tell" in str(plan)
     rough = calibrate(mechanisms.SHE, max_risk=0.1, prior=Prior.uniform(5), trials=2000)
     assert rough.risk.interval[1] <= 0.1 and rough.tolerance >= 1e-3
 
@@ -318,3 +319,41 @@ def test_names_of_measures_are_those_of_the_table():
         2 * math.atanh(0.1),
         rel_tol=1e-6,
     )
+
+
+class Own:
+    """Someone's own randomised response: its risk is estimated."""
+
+    def __init__(self, epsilon, size):
+        self.epsilon, self.size, self.inner = epsilon, size, GRR(epsilon=epsilon, size=size)
+
+    @property
+    def guarantee(self):
+        return self.inner.guarantee
+
+    def sample(self, records, rng):
+        return self.inner.sample(records, rng)
+
+    def log_likelihood(self, outputs, records):
+        return self.inner.log_likelihood(outputs, records)
+
+    def describe(self):
+        return {"kind": "Own", "epsilon": self.epsilon}
+
+
+@pytest.mark.parametrize(("size", "target"), [(3, 0.2), (5, 0.15), (10, 0.1)])
+def test_ones_own_class_is_calibrated_closely(size, target):
+    prior = Prior.uniform(size)
+    most = calibrate(GRR, max_risk=target, prior=prior).value
+    plan = calibrate(Own, max_risk=target, prior=prior, size=size)
+    assert 0.993 * most <= plan.value <= most
+    assert "estimated: slightly less noise may do" in str(plan)
+
+
+def test_what_is_known_of_less_noise():
+    prior = Prior.uniform(4)
+    exact = calibrate(GRR, max_risk=0.1, prior=prior)
+    assert "Any less noise would exceed it" in str(exact)
+    promise = calibrate(PureDP, max_risk=0.1, prior=prior, neighbours="replace-one")
+    assert "Any less noise" not in str(promise)
+    assert "The guarantee does not allow less noise" in str(promise)

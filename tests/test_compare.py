@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -16,7 +18,19 @@ from dprad import (
     compare,
     worst_prior,
 )
-from dprad.mechanisms import GRR, OUE, BlackBox, Gaussian, Laplace, Piecewise, Staircase
+from dprad import worst as worst_module
+from dprad.clock import listen
+from dprad.mechanisms import (
+    GRR,
+    OUE,
+    BlackBox,
+    Channel,
+    Gaussian,
+    Laplace,
+    Piecewise,
+    Repeated,
+    Staircase,
+)
 
 
 def test_a_frontier():
@@ -106,3 +120,65 @@ def test_shares_and_distances_are_not_compared():
     prior = Prior.from_counts({1000.0 * i: 1 for i in range(1, 9)})
     both = [Laplace(epsilon=2.0, sensitivity=7000), OUE(epsilon=0.1, size=8)]
     assert all(c.frontier for c in compare(both, prior=prior))
+
+
+FIVE = [[0.5, 0.4, 0.1], [0.4, 0.1, 0.5], [0.3, 0.4, 0.3], [0.2, 0.2, 0.6], [0.4, 0.4, 0.2]]
+
+
+def two_of(m, i, j):
+    return Prior.from_probabilities([0.5 if k in (i, j) else 0.0 for k in range(m)])
+
+
+def test_no_pair_is_worse_than_the_worst_prior():
+    worst = worst_prior(Channel(FIVE))
+    assert worst.risk.rad >= 0.25
+    rng = np.random.default_rng(7)
+    for _ in range(12):
+        m, outputs = (int(k) for k in rng.integers(2, 7, 2))
+        matrix = rng.dirichlet(np.full(outputs, 0.7), m)
+        channel = Channel(matrix)
+        found = worst_prior(channel).risk.rad
+        for i, j in itertools.combinations(range(m), 2):
+            # half of the total variation between two rows
+            assert found >= np.abs(matrix[i] - matrix[j]).sum() / 4 - 1e-12
+            assert found >= assess(channel, prior=two_of(m, i, j)).rad - 1e-12
+
+
+class OwnCoin:
+    """Someone's own mechanism: estimated, so dear."""
+
+    size = 12
+
+    def __init__(self):
+        self.calls = 0
+
+    @property
+    def guarantee(self):
+        return PureDP(1.0, neighbours="replace-one")
+
+    def sample(self, records, rng):
+        self.calls += 1
+        return GRR(epsilon=1.0, size=12).sample(records, rng)
+
+    def log_likelihood(self, outputs, records):
+        return GRR(epsilon=1.0, size=12).log_likelihood(outputs, records)
+
+    def describe(self):
+        return {"kind": "OwnCoin"}
+
+
+def test_a_search_ends_and_says_how_far_it_is(capsys):
+    told = []
+    own = OwnCoin()
+    with listen(lambda what, done, total: told.append((what, done, total))):
+        worst = worst_prior(own, trials=500)
+    assert own.calls <= worst_module.ROUGH_BUDGET + 10
+    progress = [t for t in told if t[0] == "priors"]
+    assert progress[-1][2] == worst_module.ROUGH_BUDGET
+    assert worst.risk.interval[1] > 0.07
+    worst_prior(GRR(epsilon=1.0, size=3), progress=True)
+    assert "priors" in capsys.readouterr().err
+
+
+def test_compositions_have_a_worst_prior():
+    assert worst_prior(Repeated(Laplace(epsilon=1.0), 1), size=3).risk.rad > 0.1

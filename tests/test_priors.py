@@ -9,6 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import scipy.stats
+from scipy import stats
 
 from dprad import DpradError, Prior
 
@@ -287,3 +288,41 @@ def test_a_header_of_numbers_is_a_header(tmp_path):
 def test_weights_without_digits_are_none():
     prior = Prior.from_counts({"a": 1e-320, "b": 1.0})
     assert prior.probabilities.tolist() == [0.0, 1.0]
+
+
+class Mixed:
+    """A density with a probability `share` of its own at one value."""
+
+    def __init__(self, share, place, density):
+        self.share, self.place, self.density = share, place, density
+
+    def cdf(self, x):
+        return self.share * (np.asarray(x) >= self.place) + (1 - self.share) * self.density.cdf(x)
+
+    def pdf(self, x):
+        return (1 - self.share) * self.density.pdf(x)
+
+
+@pytest.mark.parametrize("share", [0.5, 0.01, 1e-4, 1e-6])
+@pytest.mark.parametrize("place", [0.0, 0.3, 1 / 3, 0.9999, 1.0])
+@pytest.mark.parametrize("density", [stats.uniform(), stats.norm(0.5, 0.1), stats.beta(2, 5)])
+def test_atoms_of_continuous_priors_are_refused(share, place, density):
+    with pytest.raises(DpradError, match="probability of its own at"):
+        Prior.continuous(Mixed(share, place, density), 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("distribution", "low", "high"),
+    [
+        (stats.beta(0.1, 0.1), 0, 1),
+        (stats.beta(0.01, 0.01), 0, 1),
+        (stats.beta(0.1, 0.1), -1, 2),
+        (stats.norm(0, 1e-6), -1, 1),
+        (stats.norm(5e5, 1), 0, 1e6),
+        (stats.gamma(0.05), 0, 10),
+        (stats.lognorm(2), 0, 1e6),
+        (stats.t(2), -100, 100),
+    ],
+)
+def test_poles_and_spikes_are_no_atoms(distribution, low, high):
+    assert Prior.continuous(distribution, low, high).kind == "continuous"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dprad.attacks.optimal import optimal_attack
     from dprad.auditing import audit
     from dprad.calibration import calibrate
-    from dprad.comparison import compare, worst_prior
+    from dprad.comparison import compare
     from dprad.errors import DpradError
     from dprad.guarantees import ApproxDP, GaussianDP, Guarantee, Profile, PureDP, TotalVariation
     from dprad.priors import Prior
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dprad.simulation import simulate
     from dprad.threats import Threat
     from dprad.training import TrainingRisk, training_risks
+    from dprad.worst import worst_prior
 
 __version__ = "0.1.0"
 
@@ -70,7 +71,7 @@ _HOME = {
     "audit": "auditing",
     "calibrate": "calibration",
     "compare": "comparison",
-    "worst_prior": "comparison",
+    "worst_prior": "worst",
     "training_risks": "training",
     "TrainingRisk": "training",
     "DpradError": "errors",

@@ -38,6 +38,8 @@ TOLERANCE = 1e-7
 ROUGH = 1e-3
 # Fresh samples that may be drawn for the final check of an estimate.
 CHECKS = 40
+# How far beyond what a check asks for the next value backs off, at first.
+BACK_OFF = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +242,7 @@ def _fresh(
         if risk.interval[1] <= search.target:
             return value, subject, risk
         excess = risk.interval[1] / search.target
-        factor = excess * (1 + 0.01 * k)
+        factor = excess * (1 + min(BACK_OFF * 2 ** (k - 1), 0.05))
         value = value / factor if search.rising else value * factor
         if search.whole:
             value = float(math.floor(value) if search.rising else math.ceil(value))

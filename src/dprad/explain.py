@@ -82,12 +82,21 @@ def calibration(plan: Calibration) -> str:
     what = MEASURES.get(plan.measure, f"bound {plan.measure}")
     lines = [
         f"{plan.family} with {plan.parameter} = {safely(plan.value, plan.rising)} keeps the {what} "
-        f"at or below {plan.max_risk:g}. Any less noise would exceed it."
+        f"at or below {plan.max_risk:g}. {_tightness(plan)}"
     ]
     if plan.error is not None and math.isfinite(plan.error):
         lines.append(f"The noise stays within {amount(plan.error)} in 95 of 100 cases.")
     lines.append(str(plan.risk))
     return "\n".join(lines)
+
+
+def _tightness(plan: Calibration) -> str:
+    """Whether less noise would do: known where the risk is exact, else only of what is promised."""
+    if plan.measure == "tv" or (plan.measure in MEASURES and plan.risk.kind == "exact"):
+        return "Any less noise would exceed it."
+    if plan.risk.kind == "estimate":
+        return "The risk is estimated: slightly less noise may do, and more trials would tell."
+    return "The guarantee does not allow less noise; the mechanism behind it may."
 
 
 def safely(value: float, rising: bool) -> str:

@@ -18,7 +18,7 @@ import numpy as np
 from dprad import bounds
 from dprad.arrays import Column
 from dprad.attacks.optimal import OptimalAttack, optimal_attack
-from dprad.auditing import identity, learning
+from dprad.auditing import identity, independence, learning
 from dprad.auditing.certificates import HIGHEST
 from dprad.auditing.running import AGAIN, CHANGED, REMEMBERED, Job, run_all, sample, sizes
 from dprad.auditing.state import State, decode, encode
@@ -161,6 +161,13 @@ def audit(
         )
     stop = Stop(begin, max_seconds)
     notes: list[str] = []
+    if isinstance(subject, BlackBox) and not subject.takes_rng:
+        notes.append(
+            "this audit cannot be replayed: the function has random numbers of its own. Let it "
+            "take rng, run(record, rng), and the same seed gives the same result"
+        )
+    if isinstance(subject, BlackBox) and subject.vectorised:
+        independence.check(subject, read[prior.probabilities > 0], seed)
     exact = isinstance(run, Mechanism) and hasattr(run, "log_likelihood")
     model_at = model if model is not None else run if exact and hasattr(run, "epsilon") else None
     studied = 0

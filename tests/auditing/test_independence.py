@@ -1,0 +1,90 @@
+"""Vectorised functions: shared noise is refused, honest functions pass."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dprad import DpradError, Prior, PureDP, audit
+
+ASKED = {
+    "claim": PureDP(1.0, neighbours="replace-one"),
+    "prior": Prior.uniform(2),
+    "trials": 400,
+    "vectorised": True,
+    "attack": lambda outputs, known: [None] * len(outputs),
+}
+
+
+def shared(records, rng):
+    return np.asarray(records) + rng.laplace()
+
+
+def shared_bit(records, rng):
+    return np.asarray(records) ^ int(rng.random() < 0.4)
+
+
+def mostly_own(records, rng):
+    return np.asarray(records) + rng.laplace(size=len(records)) + 2 * rng.laplace()
+
+
+def tiled(records, rng):
+    n = len(records)
+    return np.asarray(records) + np.resize(rng.laplace(size=(n + 1) // 2), n)
+
+
+def dealt(records, rng):
+    n = len(records)
+    return np.asarray(records) ^ rng.permutation(np.arange(n) < 0.3 * n)
+
+
+def centred(records, rng):
+    records = np.asarray(records, dtype=float)
+    return records - records.mean() + rng.laplace(size=len(records)) / 4
+
+
+def own(records, rng):
+    return np.asarray(records) + rng.laplace(size=len(records))
+
+
+def own_bits(records, rng):
+    return np.asarray(records) ^ (rng.random(len(records)) < 0.3)
+
+
+def rare(records, rng):
+    return np.asarray(records) * (rng.random(len(records)) < 0.005)
+
+
+def constant(records, rng):
+    return np.zeros(len(records))
+
+
+def vectors(records, rng):
+    return np.asarray(records)[:, None] ^ (rng.random((len(records), 5)) < 0.3)
+
+
+def words(records, rng):
+    return np.array(["yes", "no"])[np.asarray(records) ^ (rng.random(len(records)) < 0.3)]
+
+
+@pytest.mark.parametrize("run", [shared, shared_bit, mostly_own, tiled, dealt, centred])
+def test_mixed_records_are_refused(run):
+    for seed in range(5):
+        with pytest.raises(DpradError, match="does not treat the records of one call apart"):
+            audit(run, rng=seed, **ASKED)
+
+
+@pytest.mark.parametrize("run", [own, own_bits, rare, constant, vectors, words])
+def test_honest_functions_pass(run):
+    # a false alarm has a chance of about 1e-9 each
+    for seed in range(50):
+        audit(run, rng=seed, **ASKED)
+
+
+def test_own_randomness_is_said():
+    stream = np.random.default_rng(0)
+    said = "cannot be replayed: the function has random numbers of its own"
+    one = {k: v for k, v in ASKED.items() if k != "vectorised"}
+    assert said in str(audit(lambda record: record ^ int(stream.random() < 0.3), **one))
+    assert said in str(audit(lambda records: np.asarray(records) ^ 0, **ASKED))
+    assert said not in str(audit(own, **ASKED))
