@@ -6,6 +6,9 @@
 3. Intervals of estimates hold the exact value as often as they say.
 4. What was calibrated meets its target when assessed again.
 5. Audits refute a true claim no more often than stated.
+6. One release is itself, two tell no less than one, over all mechanisms.
+7. No pair of records, and no random prior, is riskier than the worst prior that was found.
+8. Bounds of tiny promises stay above what is attained, by 40-digit arithmetic.
 
     python campaigns/soundness.py [--scale 1.0] [--seed 0] [--out docs/soundness.md]
 """
@@ -13,6 +16,8 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 
 import frame
@@ -23,6 +28,7 @@ sys.path.append(str(Path(__file__).parents[1] / "tests"))
 from dprad import (
     ApproxDP,
     DpradError,
+    GaussianDP,
     Prior,
     PureDP,
     Threat,
@@ -32,17 +38,19 @@ from dprad import (
     calibrate,
     catalogue,
     mechanisms,
+    worst_prior,
 )
 from dprad.games import play
-from oracles import lp_optimum, random_channel, random_instance
+from oracles import gaussian_gap, gaussian_optimum, lp_optimum, random_channel, random_instance
 
-EPSILONS = (0.0, 1e-9, 0.1, 0.5, 1.0, 2.0, 5.0, 20.0, 50.0, 300.0, 700.0)
-SLACK = 1e-9
+EPSILONS = (0.0, 1e-15, 1e-12, 1e-9, 0.1, 0.5, 1.0, 2.0, 5.0, 20.0, 38.0, 41.2, 80.0, 300.0, 700.0)
+SLACK = 1e-9  # of the value
+ROUNDING = 1e-15
 
 
 def random_prior(rng, m):
     """Values 0 .. m-1 with awkward probabilities."""
-    kind = rng.integers(7)
+    kind = rng.integers(8)
     weights = rng.random(m) + 1e-3
     if kind == 0:
         weights[:] = 1.0
@@ -57,6 +65,9 @@ def random_prior(rng, m):
         weights[rng.integers(m)] = 1e-300
     elif kind == 5:
         weights = 10.0 ** rng.uniform(-12, 0, m)
+    elif kind == 6:  # one record has nearly all
+        weights *= 10.0 ** rng.uniform(-20, -6)
+        weights[rng.integers(m)] = 1.0
     return Prior.from_counts(dict(enumerate(weights.tolist())))
 
 
@@ -110,7 +121,8 @@ def exact_below_bounds(rng, seen):
         if b.measure == "rad" and b.value is not None
     )
     seen[name] += 1
-    if least > most + SLACK or not -1e-15 <= risk.rad <= 1 - prior.kappa + SLACK:
+    within = 0.0 <= risk.rad <= prior.unlike and 0.0 <= risk.normalised <= 1.0
+    if least > most * (1 + SLACK) + ROUNDING or not within:
         return f"{mechanism} {prior.probabilities} {threat}: {least} > {most}"
     return ""
 
@@ -183,12 +195,79 @@ def audit_is_fair(rng, seen):
     return ""
 
 
+def releases_add_up(rng, seen):
+    """One is itself; two, or one beside something weak, tell no less."""
+    m = int(rng.integers(2, 6))
+    prior, threat = random_prior(rng, m), random_threat(rng, m)
+    asked = {"prior": prior, "threat": threat, "trials": 300, "confidence": 1 - 1e-9}
+    try:
+        name, mechanism = random_mechanism(rng, prior, threat)
+        one = assess(mechanism, **asked)
+        alone = assess(mechanisms.Repeated(mechanism, 1), **asked)
+        two = assess(mechanisms.Repeated(mechanism, 2), **asked)
+        noise = catalogue.FAMILIES[name].noise
+        weak = replace(mechanism, **{noise: 1e3 if noise == "sigma" else 0.01})
+        beside = assess(mechanisms.Composed([mechanism, weak]), **asked)
+    except DpradError as error:
+        seen[f"refused: {str(error)[:60]}"] += 1
+        return None
+    seen[name] += 1
+    if alone.rad != one.rad:
+        return f"Repeated({mechanism}, 1) {alone.rad} != {one.rad}"
+    for other in (two, beside):
+        if other.interval[1] < one.interval[0] * (1 - SLACK) - ROUNDING:
+            what = f"{other.subject} {other.interval} < {one.interval}"
+            return f"{what}: {prior.probabilities} {threat}"
+    return ""
+
+
+def worst_is_worst(rng, seen):
+    m, outputs = (int(k) for k in rng.integers(2, 7, 2))
+    matrix = rng.dirichlet(np.full(outputs, float(rng.choice([0.2, 1.0, 3.0]))), m)
+    channel = mechanisms.Channel(matrix)
+    threat = random_threat(rng, m)
+    try:
+        found = worst_prior(channel, threat=threat)
+    except DpradError as error:
+        seen[f"refused: {str(error)[:60]}"] += 1
+        return None
+    seen["found"] += 1
+    if found.risk.rad > found.bound.rad * (1 + SLACK):
+        return f"{found.risk.rad} above the bound {found.bound.rad}: {matrix.tolist()}"
+    tried = [np.isin(np.arange(m), pair) / 2 for pair in combinations(range(m), 2)]
+    tried += list(rng.dirichlet(np.ones(m), 20))
+    for weight in tried:
+        prior = Prior.from_counts(dict(enumerate(weight.tolist())))
+        other = assess(channel, prior=prior, threat=threat).rad
+        if other > found.risk.rad + 1e-12:
+            return f"{other} > {found.risk.rad} at {weight}: {matrix.tolist()}"
+    return ""
+
+
+def tiny_promises(rng, seen):
+    m = int(rng.choice([2, 3, 7, 50, 1000]))
+    mu = float(10.0 ** rng.uniform(-18, -1))
+    game = play(Prior.uniform(m), Threat())
+    for near, truth in (
+        ("replace-one", gaussian_optimum(mu, m)),
+        ("add-remove", gaussian_gap(mu, 1 / m)),
+    ):
+        for b in bounds.evaluate(GaussianDP(mu, neighbours=near), game):
+            if b.measure == "rad" and b.value is not None and b.value < truth * (1 - 1e-14):
+                return f"{b.name} {b.value} < {truth}: mu = {mu}, m = {m}, {near}"
+    seen["sound"] += 1
+    return ""
+
+
 CHECKS = {
     "exact below every bound": (exact_below_bounds, 20_000),
     "linear program below every bound": (program_below_bounds, 4_000),
     "90% intervals hold the exact value": (interval_holds, 3_000),
     "calibrated, then assessed": (calibration_meets_target, 2_000),
     "90% audits of true claims": (audit_is_fair, 3_000),
+    "one release is itself, two tell no less": (releases_add_up, 3_000),
+    "nothing riskier than the worst prior": (worst_is_worst, 100),
+    "tiny promises": (tiny_promises, 400),
 }
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 
+import mpmath as mp
 import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
@@ -163,3 +164,35 @@ def random_channel(rng: np.random.Generator, m: int, outputs: int) -> np.ndarray
         channel[:, rng.integers(outputs)] = 0.0
         channel += 1e-3
     return channel / channel.sum(axis=1, keepdims=True)
+
+
+# -- many digits -----------------------------------------------------------------------------------
+def _digits(mu):
+    return mp.workdps(40 + max(0, int(-2 * np.log10(mu))))
+
+
+def _between(x, mu):
+    """Phi(x + mu) - Phi(x)."""
+    return (mp.erf((x + mu) / mp.sqrt(2)) - mp.erf(x / mp.sqrt(2))) / 2
+
+
+def _quantile(a):
+    return mp.sqrt(2) * mp.erfinv(2 * a - 1)
+
+
+def gaussian_gap(mu, alpha):
+    """1 - f(alpha) - alpha of mu-Gaussian DP."""
+    with _digits(mu):
+        return float(_between(_quantile(mp.mpf(alpha)), mp.mpf(mu)))
+
+
+def gaussian_optimum(mu, m):
+    """(m-1)/m (1 - m a) with f(a) = (m-1) a: nothing known, m equally likely records."""
+    with _digits(mu):
+        width, size = mp.mpf(mu), mp.mpf(m)
+        # with a = (1 - t)/m that is 1 - f(a) - a = t
+        start = _between(_quantile(1 / size), width)
+        t = mp.findroot(
+            lambda t: _between(_quantile((1 - t) / size), width) - t, (start, start * 0.99)
+        )
+        return float(t * (size - 1) / size)

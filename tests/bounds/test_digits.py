@@ -9,34 +9,10 @@ import pytest
 from dprad import ApproxDP, GaussianDP, Prior, Profile, PureDP, Threat, assess, bounds, calibrate
 from dprad.games import play
 from dprad.mechanisms import GRR
+from oracles import gaussian_gap, gaussian_optimum
 
 SIZES = (2, 3, 22, 10**4)
 TINY = (1e-200, 1e-20, 1e-16, 1e-13, 1e-11, 1e-8, 1e-6, 1e-3, 0.5, 3.0)
-
-
-def between(x, mu):
-    """Phi(x + mu) - Phi(x)."""
-    return (mp.erf((x + mu) / mp.sqrt(2)) - mp.erf(x / mp.sqrt(2))) / 2
-
-
-def quantile(a):
-    return mp.sqrt(2) * mp.erfinv(2 * a - 1)
-
-
-def digits(mu):
-    return mp.workdps(40 + max(0, int(-2 * np.log10(mu))))
-
-
-def gaussian_optimum(mu, m):
-    """(m-1)/m (1 - m a) with f(a) = (m-1) a: nothing known, m equally likely records."""
-    with digits(mu):
-        width, size = mp.mpf(mu), mp.mpf(m)
-        # with a = (1 - t)/m that is 1 - f(a) - a = t
-        start = between(quantile(1 / size), width)
-        t = mp.findroot(
-            lambda t: between(quantile((1 - t) / size), width) - t, (start, start * 0.99)
-        )
-        return float(t * (size - 1) / size)
 
 
 @pytest.mark.parametrize("m", SIZES)
@@ -61,8 +37,7 @@ def no_bound_is_too_low(mu, m):
     if mu >= 1e-16:
         assert bounds.least(found, "rad").value <= truth * 1.002
     # with and without the person: 1 - f(1/m) - 1/m is attained (Theorem D)
-    with digits(mu):
-        attained = float(between(quantile(mp.mpf(1) / m), mp.mpf(mu)))
+    attained = gaussian_gap(mu, 1 / m)
     for bound in bounds.evaluate(GaussianDP(mu, neighbours="add-remove"), game):
         if bound.measure == "rad" and bound.value is not None:
             assert bound.value >= attained * (1 - 1e-15), bound.name
