@@ -156,11 +156,12 @@ def _run(
         assert prior.probabilities is not None
         solution = solve(subject, game, read, prior.probabilities, sampling)
     # rounding can leave a risk of -1e-17 or a success of 1 + 1e-16
-    rad = min(max(solution.rad, 0.0), game.unlike)
+    most = min(game.unlike, prior.unlike)
+    rad = min(max(solution.rad, 0.0), most)
     out = min(max(solution.success_out, 0.0), 1.0)
     return Risk(
         rad=rad,
-        interval=_within(solution.interval or (rad, rad), game.unlike),
+        interval=_within(solution.interval or (rad, rad), most),
         kind=solution.kind,
         method=solution.method,
         success_in=None if solution.kind == "upper-bound" else min(1.0, out + rad),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import tempfile
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +19,7 @@ from dprad.reporting.page import html_of
 from dprad.results import Risk
 from dprad.scenario import Scenario
 from dprad.scenario import answer as answer_scenario
+from dprad.web.guard import uploaded
 from dprad.web.page import dots, page, sentence
 from dprad.web.question import (
     PROMISE,
@@ -71,6 +74,25 @@ def _first(scenario: Scenario | None, places: dict[str, Population]) -> Question
 
 def _server(places: dict[str, Population], first: Question) -> Any:
     def server(input: Inputs, output: Outputs, session: Session) -> None:  # noqa: A002, ARG001
+        @reactive.extended_task
+        async def load(path: str, name: str) -> Population | str:
+            """In a thread of its own, so that nobody else waits; what is wrong is a sentence."""
+            try:
+                return await asyncio.to_thread(from_file, path, name)
+            except DpradError as error:
+                return str(error)
+
+        @reactive.effect
+        @reactive.event(input.file)
+        def _load() -> None:
+            files = input.file()
+            if files:
+                load.cancel()
+                try:
+                    load(uploaded(files[0]["datapath"], _uploads(session)), str(files[0]["name"]))
+                except (DpradError, KeyError, TypeError):
+                    load(os.devnull, "the file")
+
         @reactive.calc
         def population() -> Population:
             key = input.population()
@@ -80,10 +102,14 @@ def _server(places: dict[str, Population], first: Question) -> Any:
                     raise DpradError(f"choose between 1 and {LARGEST:,} values.")
                 return uniform(int(size))
             if key == "file":
-                files = input.file()
-                if not files:
+                if load.status() == "initial":
                     raise DpradError("choose a file first.")
-                return from_file(files[0]["datapath"], files[0]["name"])
+                if load.status() == "running":
+                    raise DpradError("reading the file ...")
+                found = load.result()
+                if isinstance(found, str):
+                    raise DpradError(found)
+                return found
             return places[key]
 
         @reactive.calc
@@ -360,6 +386,12 @@ def _server(places: dict[str, Population], first: Question) -> Any:
             yield html_of(made, "dprad report scenario.toml -o report.html")
 
     return server
+
+
+def _uploads(session: Session) -> str:
+    """The folder of this session's uploads; of all, where Shiny does not tell."""
+    manager = getattr(session, "_file_upload_manager", None)
+    return str(getattr(manager, "_basedir", tempfile.gettempdir()))
 
 
 def _line(asked: Question, values: list[float], drawn: dict[Any, Any]) -> list[Risk] | None:

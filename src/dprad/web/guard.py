@@ -1,0 +1,124 @@
+"""Who may talk to the page: the browser that was handed its address, and nobody else.
+
+Any web page that you visit can send requests to 127.0.0.1. So every request must name this host
+and port (a name that was pointed here by others is refused), must not come from another origin, and
+must begin with a token that is new for every start and stands in the address alone. Uploads have a
+limit, and are read from this session's own folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from pathlib import Path
+from typing import Any
+
+from dprad.errors import DpradError
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+# Bytes of one request.
+MAX_BODY = 100_000_000
+# Shiny evaluates conditions on the page and has scripts of its own in it; all come from here.
+_POLICY = (
+    "default-src 'none'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; "
+    "style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; "
+    "connect-src 'self' {socket}; frame-ancestors 'none'; base-uri 'self'; form-action 'none'"
+)
+
+
+class Guard:
+    """An ASGI application in front of the page."""
+
+    def __init__(self, app: Any, host: str, port: int, token: str) -> None:
+        self.app, self.prefix = app, f"/{token}"
+        self.hosts = {f"{name}:{port}".encode() for name in (host, "localhost")}
+        self.origins = {b"http://" + name for name in self.hosts}
+        policy = _POLICY.format(socket=" ".join(f"ws://{h.decode()}" for h in sorted(self.hosts)))
+        self.headers = [
+            (b"content-security-policy", policy.encode()),
+            (b"x-frame-options", b"DENY"),
+            (b"x-content-type-options", b"nosniff"),
+            (b"referrer-policy", b"no-referrer"),
+            (b"cross-origin-resource-policy", b"same-origin"),
+            (b"cross-origin-opener-policy", b"same-origin"),
+            (b"cache-control", b"no-store"),
+        ]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request through, or refuse it without a word about what is here."""
+        kind = scope["type"]
+        if kind == "lifespan":
+            await self.app(scope, receive, send)
+            return
+        if not self._allowed(scope):
+            await _refuse(kind, send)
+            return
+        path = scope["path"].removeprefix(self.prefix)
+        raw = scope.get("raw_path", scope["path"].encode()).removeprefix(self.prefix.encode())
+        inner = {**scope, "path": path, "raw_path": raw, "root_path": self.prefix}
+        if kind == "websocket":
+            await self.app(inner, receive, send)
+            return
+
+        async def answer(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                names = {name for name, _ in self.headers}
+                others = [h for h in message.get("headers", []) if h[0].lower() not in names]
+                message["headers"] = [*others, *self.headers]
+            await send(message)
+
+        await self.app(inner, _limited(receive), answer)
+
+    def _allowed(self, scope: Scope) -> bool:
+        given = scope["headers"]
+        hosts = [value for name, value in given if name == b"host"]
+        origins = [value for name, value in given if name == b"origin"]
+        sites = [value for name, value in given if name == b"sec-fetch-site"]
+        lengths = [value for name, value in given if name == b"content-length"]
+        if len(hosts) != 1 or hosts[0] not in self.hosts or len(origins) > 1:
+            return False
+        if origins and origins[0] not in self.origins:
+            return False
+        if scope["type"] == "websocket" and not origins:
+            return False
+        if sites and sites[0] not in (b"same-origin", b"none"):
+            return False
+        if any(not v.isdigit() or int(v[:20]) > MAX_BODY for v in lengths):
+            return False
+        return bool(scope["path"].startswith(self.prefix + "/"))
+
+
+async def _refuse(kind: str, send: Send) -> None:
+    if kind == "websocket":
+        await send({"type": "websocket.close", "code": 1008})
+        return
+    headers = [(b"content-type", b"text/plain"), (b"connection", b"close")]
+    await send({"type": "http.response.start", "status": 403, "headers": headers})
+    text = b"Not for you: open the address that `dprad explore` printed.\n"
+    await send({"type": "http.response.body", "body": text})
+
+
+def _limited(receive: Receive) -> Receive:
+    """The body of a request, no longer than allowed."""
+    seen = 0
+
+    async def limited() -> MutableMapping[str, Any]:
+        nonlocal seen
+        message = await receive()
+        seen += len(message.get("body", b""))
+        return {"type": "http.disconnect"} if seen > MAX_BODY else message
+
+    return limited
+
+
+def uploaded(path: Any, folder: Any) -> str:
+    """The path of an upload, if it is one: what a browser says of it is not believed."""
+    try:
+        place, inside = Path(path).resolve(strict=True), Path(folder).resolve(strict=True)
+    except (TypeError, ValueError, OSError):
+        raise DpradError("choose a file first.") from None
+    if not place.is_relative_to(inside) or not place.is_file():
+        raise DpradError("choose a file first.")
+    return str(place)
