@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dprad.auditing import audit
     from dprad.calibration import calibrate
     from dprad.comparison import compare
-    from dprad.errors import DpradError
+    from dprad.errors import DpradError, show_records
     from dprad.guarantees import ApproxDP, GaussianDP, Guarantee, Profile, PureDP, TotalVariation
     from dprad.priors import Prior
     from dprad.reporting import report
@@ -58,6 +58,7 @@ __all__ = [
     "plots",
     "report",
     "scenario",
+    "show_records",
     "simulate",
     "training_risks",
     "worst_prior",
@@ -75,6 +76,7 @@ _HOME = {
     "training_risks": "training",
     "TrainingRisk": "training",
     "DpradError": "errors",
+    "show_records": "errors",
     "Prior": "priors",
     "Threat": "threats",
     **dict.fromkeys(

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 
@@ -85,3 +87,51 @@ def did_you_mean(value: Any, names: Iterable[str]) -> str:
 
 def _say(name: str, rule: str, value: Any, hint: str) -> str:
     return f"{name} must be {rule}, but is {value!r}.{' ' + hint if hint else ''}"
+
+
+# -- records ---------------------------------------------------------------------------------------
+_SHOWN: ContextVar[bool] = ContextVar("dprad_show_records", default=False)
+
+
+@contextmanager
+def show_records(show: bool = True) -> Iterator[None]:
+    """Within, messages and notes may show values of records, which help to find a mistake.
+
+    Without it nothing that dprad says or writes names a value of a record: places are told instead.
+
+    Examples
+    --------
+    >>> with show_records():
+    ...     record("HIV", 3)
+    "'HIV'"
+    >>> record("HIV", 3)
+    'number 3'
+
+    """
+    token = _SHOWN.set(show)
+    try:
+        yield
+    finally:
+        _SHOWN.reset(token)
+
+
+def records_shown() -> bool:
+    """Whether values of records may be shown."""
+    return _SHOWN.get()
+
+
+def record(value: Any, place: int) -> str:
+    """A record for a message: by its place (from 1), or as it is if that was asked for."""
+    return repr(value) if records_shown() else f"number {place:,}"
+
+
+def shown(value: Any) -> str:
+    """Something that may be a value of a record: as it is if that was asked for, else its type."""
+    return repr(value) if records_shown() else f"a {type(value).__name__}"
+
+
+def told(error: BaseException) -> str:
+    """What went wrong, by kind: the text of others' errors may show values of records."""
+    kind = type(error).__name__
+    text = (str(error).strip() or kind).splitlines()[0]
+    return f"{kind}: {text}" if records_shown() else kind

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from dprad.arrays import Column, FloatArray, unlike
-from dprad.errors import DpradError, column, number, whole
-from dprad.tables import array, codes, count, joint_codes
+from dprad.errors import DpradError, column, number, record, whole
+from dprad.tables import Limits, array, codes, count, joint_codes
 
 # A sum of probabilities this close to one is a rounding matter, and is renormalised.
 SUM_TOLERANCE = 1e-9
@@ -129,6 +129,8 @@ class Prior:
         weight: str | None = None,
         missing: str = "keep",
         domain: Iterable[Any] | Mapping[str, Iterable[Any]] | None = None,
+        glob: bool = False,
+        limits: Limits | None = None,
     ) -> Prior:
         """Count a table where it lives: a data frame, or the path of a CSV or Parquet file.
 
@@ -136,7 +138,7 @@ class Prior:
         ----------
         data
             pandas, polars, pyarrow, DuckDB, Dask or Spark frame, or a path (``.csv``, ``.csv.gz``,
-            ``.tsv``, ``.parquet``; ``*`` allowed), which may be larger than memory.
+            ``.tsv``, ``.parquet``), which may be larger than memory. A path is taken literally.
         columns
             The columns that make a record; default: all but `weight`.
         weight
@@ -147,9 +149,15 @@ class Prior:
         domain
             Values that are possible though perhaps never observed: an iterable for one column, a
             mapping from column to values for several (the support is then the product).
+        glob
+            Whether ``*``, ``?`` and ``[...]`` in a path stand for several files.
+        limits
+            Columns, rows, different records and seconds beyond which a file is refused.
 
         """
-        names, arrays, weights = count(data, columns=columns, weight=weight, missing=missing)
+        names, arrays, weights = count(
+            data, columns=columns, weight=weight, missing=missing, glob=glob, limits=limits
+        )
         if missing == "drop":
             whole_rows = np.logical_and.reduce([[v is not None for v in a] for a in arrays])
             arrays, weights = [a[whole_rows] for a in arrays], weights[whole_rows]
@@ -370,9 +378,11 @@ def _widen(
         allowed = domains.get(name, seen)
         outside = set(seen) - set(allowed)
         if outside:
+            first = next(v for v in seen if v in outside)
             raise DpradError(
-                f"domain of {name!r} must contain every observed value, but lacks "
-                f"{next(iter(outside))!r}. Widen the domain, or drop those rows."
+                f"domain of {name!r} must contain every observed value, but lacks {len(outside):,} "
+                f"of {len(seen):,} (first: {record(first, seen.index(first) + 1)} in order). Widen "
+                "the domain, or drop those rows."
             )
         values.append(allowed)
     size = math.prod(len(v) for v in values)
@@ -400,7 +410,7 @@ def _possible(name: str, values: Any) -> list[Any]:
         set(items)
     except TypeError:
         raise DpradError(
-            f"domain of {name!r} must be a list of values, but is {values!r}."
+            f"domain of {name!r} must be a list of values, but is a {type(values).__name__}."
         ) from None
     return items
 

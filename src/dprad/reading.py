@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dprad.arrays import Column, IntArray
-from dprad.errors import DpradError, column
+from dprad.errors import DpradError, column, told
 from dprad.priors import Prior
 from dprad.tables import array, codes, joint_codes
 from dprad.threats import Threat
@@ -63,7 +63,7 @@ def _called(query: Callable[[Column], Sequence[Any]], prior: Prior) -> list[Any]
     try:
         return list(query(prior.support))  # type: ignore[arg-type]
     except TypeError as error:
-        raise DpradError(f"query must return one value a record, but: {error}.") from None
+        raise DpradError(f"query must return one value a record, but: {told(error)}.") from None
 
 
 def _values(prior: Prior, threat: Threat, query: Query | None) -> list[Any]:

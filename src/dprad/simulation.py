@@ -20,7 +20,7 @@ from dprad.arrays import BoolArray, FloatArray, IntArray
 from dprad.attacks.optimal import OptimalAttack
 from dprad.clock import tell
 from dprad.confidence import betting, clopper_pearson
-from dprad.errors import DpradError, number, whole
+from dprad.errors import DpradError, number, shown, whole
 from dprad.games import Game, play
 from dprad.mechanisms.black_box import own_randomness
 from dprad.priors import Prior
@@ -211,7 +211,7 @@ def player(
             strange = next(g for g in guesses if g is not None and not _known(g, number))
             raise DpradError(
                 "attack must guess values of the target, or None for a pass, but guessed "
-                f"{strange!r}. Values that never occur can be put into the prior with domain=."
+                f"{shown(strange)}. Values that never occur can be put into the prior with domain=."
             ) from None
         return np.array(codes, dtype=np.intp)
 

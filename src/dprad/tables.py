@@ -9,18 +9,25 @@ memory. Cost: one scan of the data; memory here grows with the distinct records 
 from __future__ import annotations
 
 import csv
+import glob as globbing
 import math
 import re
 import tempfile
-from collections.abc import Iterable, Sequence
+import threading
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dprad.arrays import Column, FloatArray, IntArray
-from dprad.errors import DpradError, column, one_of
+from dprad.errors import DpradError, column, one_of, told
 
+# The longest header that is looked at.
+HEADER = 2**20
 # What DuckDB may hold before it spills to disk; a count needs far less.
 FILE_MEMORY = "512MB"
 # "yes" and "no" are words, not truth values, so that type is not tried.
@@ -35,21 +42,44 @@ WHOLE, ROWS = 2**28, 200_000
 _READERS = {".csv": _CSV, ".tsv": _CSV, ".parquet": "read_parquet($1)"}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much of a file is read on behalf of somebody else; checked before it costs anything."""
+
+    columns: int
+    rows: int
+    distinct: int
+    seconds: float
+
+
 def count(
     data: Any,
     *,
     columns: Sequence[str] | None,
     weight: str | None,
     missing: str,
+    glob: bool = False,
+    limits: Limits | None = None,
 ) -> tuple[list[str], list[Column], FloatArray]:
     """Distinct records of `data` and their (weighted) counts, counted inside its own engine.
 
     Returns column names, one array of values a column, and the weights.
     """
+    one_of(missing, "missing", ["keep", "drop", "refuse"])
+    with _opened(data, False, glob, limits) as native:
+        return _counted(native, columns, weight, missing, limits)
+
+
+def _counted(
+    native: Any,
+    columns: Sequence[str] | None,
+    weight: str | None,
+    missing: str,
+    limits: Limits | None,
+) -> tuple[list[str], list[Column], FloatArray]:
     import narwhals as nw
 
-    one_of(missing, "missing", ["keep", "drop", "refuse"])
-    frame, schema = _frame(data, ordered=False)
+    frame, schema = _frame(native)
     present = schema.names()
     if not all(isinstance(name, str) for name in present):
         raise DpradError("column names must be text, but some are not. Rename those columns first.")
@@ -76,9 +106,15 @@ def count(
             nw.len().alias(rows),
         ]
     try:
-        grouped = _fetch(frame.group_by(*(nw.col(c) for c in wanted)).agg(*totals))
+        counted = frame.group_by(*(nw.col(c) for c in wanted)).agg(*totals)
+        grouped = _fetch(counted if limits is None else counted.head(limits.distinct + 1))
     except Exception as error:
         raise _failed(error) from None
+    if limits is not None and len(grouped[0]) > limits.distinct:
+        raise DpradError(
+            f"data has more than {limits.distinct:,} different records. Keep fewer columns, or "
+            "coarser values, and load it again."
+        )
     if not grouped[0]:
         raise DpradError("data must have at least one row, but the table is empty.")
     found, rest = grouped[: len(wanted)], grouped[len(wanted) :]
@@ -107,25 +143,25 @@ def count(
 
 def read_rows(data: Any) -> tuple[list[str], list[Column]]:
     """All rows, in order: column names, and one array of values a column. They must fit here."""
-    frame, schema = _frame(data, ordered=True)
-    try:
-        return schema.names(), [array(values) for values in _fetch(frame)]
-    except Exception as error:
-        raise _failed(error) from None
+    with _opened(data, True, False, None) as native:
+        frame, schema = _frame(native)
+        try:
+            return schema.names(), [array(values) for values in _fetch(frame)]
+        except Exception as error:
+            raise _failed(error) from None
 
 
-def _frame(data: Any, *, ordered: bool) -> tuple[Any, Any]:
+def _frame(native: Any) -> tuple[Any, Any]:
     """The table in its own engine, through narwhals, and its schema."""
     import narwhals as nw
 
-    native = _open(data, ordered) if isinstance(data, str | Path) else data
     try:
         frame: Any = nw.from_native(native)
         return frame, frame.collect_schema()
     except TypeError:
         raise DpradError(
             "data must be a data frame (pandas, polars, pyarrow, DuckDB, Dask, Spark) or the path "
-            f"of a CSV or Parquet file, but is a {type(data).__name__}."
+            f"of a CSV or Parquet file, but is a {type(native).__name__}."
         ) from None
     except Exception as error:
         raise _failed(error) from None
@@ -150,58 +186,157 @@ def _unused(stem: str, present: Sequence[str]) -> str:
 
 
 def _failed(error: Exception) -> DpradError:
-    reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-    return DpradError(f"data: the table cannot be counted ({reason}).")
+    """What an engine complains about may show a value, so only the kind of it is told."""
+    return DpradError(f"data: the table cannot be counted ({told(error)}).")
 
 
-def _open(path: str | Path, ordered: bool) -> Any:
+@contextmanager
+def _opened(data: Any, ordered: bool, glob: bool, limits: Limits | None) -> Iterator[Any]:
+    """A data frame as it is, or the table of a file, read by DuckDB while this is open.
+
+    DuckDB may read these files and its own folder (which is private, and removed), and nothing
+    else: no other file, no extension, no address.
+    """
+    if not isinstance(data, str | Path):
+        yield data
+        return
     import duckdb
 
-    name = str(path)
-    if not any(c in name for c in "*?[") and not Path(name).exists():
-        raise DpradError(f"data: the file {name!r} cannot be read: it does not exist.")
+    files, reader = _files(str(data), glob)
+    with tempfile.TemporaryDirectory(prefix="dprad-") as folder:
+        names = _plain_names(files, Path(folder))
+        connection = duckdb.connect(
+            config={
+                "memory_limit": FILE_MEMORY,
+                "temp_directory": folder,
+                "preserve_insertion_order": str(ordered).lower(),
+                "autoinstall_known_extensions": "false",
+                "autoload_known_extensions": "false",
+                "allow_community_extensions": "false",
+            }
+        )
+        clock = threading.Timer(limits.seconds if limits else 0.0, connection.interrupt)
+        clock.daemon = True
+        try:
+            allowed = ", ".join("'" + n.replace("'", "''") + "'" for n in names)
+            connection.execute(f"SET allowed_paths = [{allowed}]")
+            connection.execute("SET enable_external_access = false")
+            connection.execute("SET lock_configuration = true")
+            if limits is not None:
+                clock.start()
+            yield _table(connection, names, files, reader, limits)
+        except duckdb.InterruptException:
+            raise DpradError("data: reading it takes too long. Load a smaller table.") from None
+        except duckdb.Error as error:
+            hint = " Is it a table with one header line, in UTF-8?" if reader == _CSV else ""
+            raise DpradError(
+                f"data: the file {str(data)!r} cannot be read ({told(error)}).{hint}"
+            ) from None
+        finally:
+            clock.cancel()
+            connection.close()
+
+
+def _files(name: str, glob: bool) -> tuple[list[Path], str]:
+    """The files that a path means, literally unless `glob`, and how they are read."""
     reader = next((r for s, r in _READERS.items() if name.removesuffix(".gz").endswith(s)), None)
     if reader is None:
         raise DpradError(
             f"data must be a path that ends in {', '.join(_READERS)} (or .csv.gz), but is {name!r}."
         )
-    connection = duckdb.connect(
-        config={
-            "memory_limit": FILE_MEMORY,
-            "temp_directory": tempfile.gettempdir(),
-            "preserve_insertion_order": str(ordered).lower(),
-        }
-    )
+    found = [Path(name)]
+    if glob:
+        found = sorted(map(Path, globbing.glob(name, recursive=True)))  # noqa: PTH207
     try:
-        given: list[Any] = [name]
-        if reader == _CSV:
-            path_ = Path(name)
-            given.append(-1 if path_.exists() and path_.stat().st_size <= WHOLE else ROWS)
-            _header(path_)
-        table = connection.sql(f"SELECT * FROM {reader}", params=given)
-        if reader == _CSV and len(table.columns) == 1 and re.search("[,;|\t]", table.columns[0]):
-            raise DpradError(
-                f"data: the file {name!r} does not read as a table: its rows have different "
-                f"numbers of fields, or its header ({table.columns[0]!r}) is no list of names."
-            )
-        return table
-    except duckdb.Error as error:
-        reason = str(error).strip().splitlines()[0]
-        hint = " Is it a table with one header line, in UTF-8?" if reader == _CSV else ""
-        raise DpradError(f"data: the file {name!r} cannot be read ({reason}).{hint}") from None
+        missing = [f for f in found if not f.exists()] or not found
+        odd = [f for f in found if not f.is_file()]
+    except (OSError, ValueError):
+        missing, odd = True, []
+    if missing:
+        hint = "" if glob or not set(name) & set("*?[") else " For a pattern, ask for glob."
+        raise DpradError(f"data: the file {name!r} cannot be read: it does not exist.{hint}")
+    if odd:
+        raise DpradError(f"data: {str(odd[0])!r} is not a file.")
+    return [f.resolve() for f in found], reader
 
 
-def _header(path: Path) -> None:
+def _plain_names(files: list[Path], folder: Path) -> list[str]:
+    """Names without anything that DuckDB takes for a pattern: a link, where a file has one."""
+    names = []
+    for i, file in enumerate(files):
+        name = file
+        if set(str(file)) & set("*?[]{}"):
+            name = folder / f"{i}{''.join(file.suffixes[-2:])}"
+            name.symlink_to(file)
+        names.append(str(name))
+    return names
+
+
+def _table(
+    connection: Any, names: list[str], files: list[Path], reader: str, limits: Limits | None
+) -> Any:
+    """The rows of the files, after a look at what they are."""
+    given: list[Any] = [names]
+    if reader == _CSV:
+        for file in files:
+            _header(file, limits)
+        given.append(-1 if sum(f.stat().st_size for f in files) <= WHOLE else ROWS)
+        if limits is not None:
+            given[1] = min(ROWS, limits.rows)
+    elif limits is not None:
+        _pages(connection, names, limits)
+    table = connection.sql(f"SELECT * FROM {reader}", params=given)
+    if reader == _CSV and len(table.columns) == 1 and re.search("[,;|\t]", table.columns[0]):
+        raise DpradError(
+            f"data: the file {str(files[0])!r} does not read as a table: its rows have different "
+            "numbers of fields, or its first line is not a list of names."
+        )
+    if limits is not None:
+        _few(len(table.columns), limits)
+        rows = connection.sql(f"SELECT 1 FROM {reader} LIMIT {limits.rows + 1}", params=given)
+        if len(rows) > limits.rows:
+            raise DpradError(f"data has more than {limits.rows:,} rows. Load a smaller table.")
+    return table
+
+
+def _pages(connection: Any, names: list[str], limits: Limits) -> None:
+    """Refuse a Parquet file by what it says of itself, before anything is unpacked."""
+    columns, rows = connection.execute(
+        "SELECT max(n), sum(r) FROM (SELECT count(*) FILTER (WHERE row_group_id = 0) AS n, "
+        "sum(row_group_num_rows) FILTER (WHERE column_id = 0) AS r "
+        "FROM parquet_metadata($1) GROUP BY file_name)",
+        [names],
+    ).fetchone()
+    _few(int(columns or 0), limits)
+    if int(rows or 0) > limits.rows:
+        raise DpradError(f"data has more than {limits.rows:,} rows. Load a smaller table.")
+
+
+def _few(columns: int, limits: Limits) -> None:
+    if columns > limits.columns:
+        raise DpradError(
+            f"data has {columns:,} columns; records of so many are nearly all different. Keep "
+            f"those that matter, {limits.columns} at most, and load it again."
+        )
+
+
+def _header(path: Path, limits: Limits | None) -> None:
     """Refuse a header with empty names, or the same name twice; other engines would rename them."""
-    if path.suffix not in (".csv", ".tsv") or not path.is_file():
+    if path.suffix not in (".csv", ".tsv"):
         return
     with path.open(encoding="utf-8", errors="replace", newline="") as file:
-        line = file.readline(2**20)
+        line = file.readline(HEADER)
     separator = max(",;\t|", key=line.count)
-    names = [n.strip() for n in next(csv.reader([line.strip("\r\n")], delimiter=separator), [])]
+    if limits is not None:
+        _few(line.count(separator) + 1, limits)
+    try:
+        row = next(csv.reader([line.strip("\r\n")], delimiter=separator), [])
+    except csv.Error:
+        raise DpradError(f"data: the first line of {str(path)!r} is not a list of names.") from None
+    names = [n.strip() for n in row]
     if len(names) < 2:
         return
-    twice = [n for n in names if n and names.count(n) > 1]
+    twice = [n for n, times in Counter(names).items() if n and times > 1]
     if "" in names or twice:
         what = f"has the name {twice[0]!r} twice" if twice else "has an empty name"
         raise DpradError(f"data: the header of {str(path)!r} {what}. Each column needs its own.")

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dprad.arrays import Column, IntArray
-from dprad.errors import DpradError, column, number, one_of
+from dprad.errors import DpradError, column, number, one_of, told
 from dprad.priors import Prior
 from dprad.tables import codes
 
@@ -95,7 +95,7 @@ class Threat:
         try:
             labels = list(self.knows(prior.support))  # type: ignore[arg-type]
         except TypeError as error:
-            raise DpradError(f"knows must return one label a record, but: {error}.") from None
+            raise DpradError(f"knows must return one label a record, but: {told(error)}.") from None
         if len(labels) != size:
             raise DpradError(
                 f"knows must return one label a record, but returned {len(labels)} for {size} "

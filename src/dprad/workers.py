@@ -1,73 +1,221 @@
-"""Many hands: tasks through joblib, on this machine or on a Dask cluster.
+"""Workers: tasks in threads, in processes of their own, or on a Dask cluster.
 
 A task brings its own stream of random numbers and results come back in order, so any number of
-workers gives the same numbers. A lost worker costs the tasks it had: Dask runs them again.
+workers gives the same numbers. A pool lives as long as the call that needs it and is ended by it,
+early or not: nothing is left running. A process that dies is replaced and its task run again.
 """
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from functools import partial
-from pickle import PicklingError
+from pathlib import Path
 from typing import Any
 
 from dprad import memory
-from dprad.errors import DpradError
+from dprad.errors import DpradError, records_shown, show_records
+from dprad.worker import receive, send
 
 # Tasks that are handed to every worker ahead of what has been taken.
 AHEAD = 4
 # The least memory that a worker is given, whatever the limit.
 LEAST = 1e6
+# Processes in a row that may die over one task before that is taken for its fault.
+DEATHS = 3
+# Libraries that would each use all processors.
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
 
 def stream(
-    work: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], workers: int, *, threads: bool
+    work: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], workers: int, *, threads: bool
 ) -> Generator[Any, None, None]:
     """``work(*task)`` for every task, in order, a few ahead of what was taken.
 
-    Threads do for what spends its time in numpy; anything else gets processes, spawned. A backend
-    of `joblib.parallel_config`, such as Dask, takes the place of both. It may be closed early.
+    Threads do for what spends its time in numpy; anything else gets processes. A backend of
+    `joblib.parallel_config`, such as Dask, takes the place of both. It may be closed early.
     """
     if workers == 1:
         yield from (work(*task) for task in tasks)
         return
+    share = memory.given()
+    if share is not None or records_shown():
+        limit = None if share is None else max(LEAST, share / workers)
+        work = partial(_within, limit, records_shown(), work)
+    if _elsewhere():
+        yield from _joblib(work, tasks, workers)
+    elif threads:
+        with ThreadPoolExecutor(workers) as pool:
+            yield from _ordered(lambda task: pool.submit(work, *task), tasks, workers)
+    else:
+        yield from _processes(work, tasks, workers)
+
+
+def _ordered(
+    submit: Callable[[tuple[Any, ...]], Future[Any]], tasks: Iterable[tuple[Any, ...]], workers: int
+) -> Generator[Any, None, None]:
+    """Results in order, with a few tasks under way; what is not begun when closed is dropped."""
+    pending: deque[Future[Any]] = deque()
+    rest = iter(tasks)
+    try:
+        while True:
+            while len(pending) < AHEAD * workers and (task := next(rest, None)) is not None:
+                pending.append(submit(task))
+            if not pending:
+                return
+            yield pending.popleft().result()
+    finally:
+        for future in pending:
+            future.cancel()
+
+
+# -- processes -------------------------------------------------------------------------------------
+def _processes(
+    work: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], workers: int
+) -> Generator[Any, None, None]:
+    """Each thread has a process of its own, hands it tasks and waits for the answers."""
+    body = _pickled(work)
+    processes = _Processes(body, workers)
+    try:
+        with ThreadPoolExecutor(workers) as pool:
+            try:
+                yield from _ordered(
+                    lambda task: pool.submit(processes.run, _pickled(task)), tasks, workers
+                )
+            finally:
+                processes.end()  # so that no thread waits for an answer
+    finally:
+        processes.end()
+
+
+class _Processes:
+    """Worker processes, at most one a thread."""
+
+    def __init__(self, body: bytes, count: int) -> None:
+        cores = os.cpu_count() or 1
+        each = str(max(1, cores // count))
+        self.environment = os.environ | {name: each for name in _THREADS if name not in os.environ}
+        self.path = [p or str(Path.cwd()) for p in sys.path]
+        self.hello = pickle.dumps((self.path, body))
+        self.mine, self.lock = threading.local(), threading.Lock()
+        self.alive: list[subprocess.Popen[bytes]] = []
+        self.over = False
+
+    def run(self, task: bytes) -> Any:
+        """The answer of this thread's process; a process that dies is replaced."""
+        for _ in range(DEATHS):
+            process = getattr(self.mine, "process", None) or self._start()
+            answer = None
+            try:
+                assert process.stdin is not None and process.stdout is not None
+                send(process.stdin, task)  # type: ignore[arg-type]
+                answer = receive(process.stdout)  # type: ignore[arg-type]
+            except OSError:
+                pass
+            if answer is not None:
+                fine, result = pickle.loads(answer)
+                if fine:
+                    return result
+                raise result
+            self._bury(process)
+            if self.over:
+                raise DpradError("the work was stopped.")
+        raise DpradError(
+            f"worker processes died {DEATHS} times over one task: killed, out of memory, or ended "
+            "by what is run. Try workers=1 to see more."
+        )
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        with self.lock:
+            if self.over:
+                raise DpradError("the work was stopped.")
+            process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "dprad.worker"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env=self.environment | {"PYTHONPATH": os.pathsep.join(self.path)},
+                start_new_session=True,  # Ctrl-C is for the parent
+            )
+            self.alive.append(process)
+        self.mine.process = process
+        assert process.stdin is not None
+        send(process.stdin, self.hello)  # type: ignore[arg-type]
+        return process
+
+    def _bury(self, process: subprocess.Popen[bytes]) -> None:
+        self.mine.process = None
+        with self.lock:
+            if process in self.alive:
+                self.alive.remove(process)
+        _ended(process)
+
+    def end(self) -> None:
+        """End them all, whatever they are doing."""
+        with self.lock:
+            self.over, ending = True, self.alive
+            self.alive = []
+        for process in ending:
+            process.kill()
+        for process in ending:
+            _ended(process)
+
+
+def _ended(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.wait()
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            with suppress(OSError):
+                pipe.close()
+
+
+def _pickled(thing: Any) -> bytes:
+    import cloudpickle
+
+    try:
+        return bytes(cloudpickle.dumps(thing))
+    except Exception as error:
+        raise DpradError(
+            "workers must be 1 here: what is run cannot be sent to another process "
+            f"({type(error).__name__})."
+        ) from None
+
+
+# -- other backends --------------------------------------------------------------------------------
+def _elsewhere() -> bool:
+    """Whether joblib was told to run somewhere else than on this machine."""
+    if "joblib" not in sys.modules:
+        return False  # nobody can have told it anything
+    from joblib.parallel import get_active_backend
+
+    kind = type(get_active_backend()[0]).__module__
+    return not kind.startswith("joblib._parallel_backends")
+
+
+def _joblib(
+    work: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], workers: int
+) -> Generator[Any, None, None]:
+    """A few tasks at a time through joblib's backend, drained before the next few."""
+    from itertools import islice
+
     from joblib import Parallel, delayed
 
-    share = memory.given()
-    if share is not None:
-        work = partial(_within, max(LEAST, share / workers), work)
-    ahead = AHEAD * workers  # so that little is left running when it is closed
-    about: dict[str, Any] = {"n_jobs": workers, "prefer": "threads" if threads else None}
-    try:
-        pool = Parallel(**about, return_as="generator", pre_dispatch=ahead)
-    except ValueError:
-        # this backend cannot hand over results one by one
-        with Parallel(**about) as several:
-            for a in range(0, len(tasks), ahead):
-                yield from several(delayed(work)(*task) for task in tasks[a : a + ahead])
-        return
-    found = pool(delayed(work)(*task) for task in tasks)
-    try:
-        # not `yield from`, which would close it before we can
-        for result in found:  # noqa: UP028
-            yield result
-    except (PicklingError, AttributeError, TypeError) as error:
-        if "pickle" not in str(error).lower():
-            raise
-        raise DpradError(
-            f"workers must be 1 here: what is run cannot be sent to another process ({error})."
-        ) from None
-    finally:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that tasks are dropped: someone had enough
-            found.close()
+    rest = iter(tasks)
+    with Parallel(n_jobs=workers) as several:
+        while some := list(islice(rest, AHEAD * workers)):
+            yield from several(delayed(work)(*task) for task in some)
 
 
-def _within(limit: float, work: Callable[..., Any], *task: Any) -> Any:
-    """A worker's share of the memory."""
-    with memory.limit(limit):
+def _within(limit: float | None, shown: bool, work: Callable[..., Any], *task: Any) -> Any:
+    """A worker's share of the memory, and whether records may be shown."""
+    with memory.limit(limit), show_records(shown):
         return work(*task)
 
 

@@ -118,7 +118,7 @@ class OptimalAttack:
         if shape != (count,):
             raise DpradError(
                 f"known must say what is known of the person behind each of the {count} outputs, "
-                f"but is {'missing' if known is None else repr(known)}."
+                f"but is {'missing' if known is None else 'of another length'}."
             )
         number = dict(zip(self.labels.tolist(), fiber_of.tolist(), strict=True))
         given = known.tolist() if isinstance(known, np.ndarray) else list(known)
@@ -126,7 +126,7 @@ class OptimalAttack:
             return np.array([number[k] for k in given], dtype=np.intp)
         except (KeyError, TypeError):
             raise DpradError(
-                f"known must hold what is known of records of the prior, but is {known!r}."
+                "known must hold what is known of records of the prior, but holds something else."
             ) from None
 
     def codes(self, outputs: Any, fiber: IntArray, rng: np.random.Generator) -> IntArray:

@@ -20,13 +20,13 @@ from dprad.arrays import Column
 from dprad.attacks.optimal import OptimalAttack, optimal_attack
 from dprad.auditing import identity, independence, learning
 from dprad.auditing.certificates import HIGHEST
-from dprad.auditing.running import AGAIN, CHANGED, REMEMBERED, Job, run_all, sample, sizes
+from dprad.auditing.running import AGAIN, CHANGED, REMEMBERED, Job, Plan, run_all, sample
 from dprad.auditing.state import State, decode, encode
 from dprad.auditing.tally import Tally
 from dprad.auditing.translation import translated
 from dprad.auditing.verdict import Hypothesis, conclude, enough
 from dprad.clock import Meter, Stop
-from dprad.errors import DpradError, number, whole
+from dprad.errors import DpradError, number, record, whole
 from dprad.games import Game, play
 from dprad.guarantees import Guarantee, PureDP
 from dprad.mechanisms.base import Mechanism
@@ -36,6 +36,7 @@ from dprad.reading import Query, reads
 from dprad.results import Audit
 from dprad.simulation import player
 from dprad.threats import Threat
+from dprad.workers import stream
 
 # Delta at which a claim that is a whole curve is tested.
 SMALL = 1e-6
@@ -179,7 +180,8 @@ def audit(
         learned, studied = _learn(subject, prior, read, n, delta, alpha, seed, count, file, stop)
         a, b = learned.pair
         notes.append(
-            f"compared the records {_label(prior, a)!r} and {_label(prior, b)!r}, found by "
+            f"compared record {record(_label(prior, a), a + 1)} and record "
+            f"{record(_label(prior, b), b + 1)} of {prior.size:,}, in order, found by "
             f"{studied:,} calls that are not counted"
         )
         prior, threat = Prior.uniform(2), Threat()
@@ -206,7 +208,7 @@ def audit(
     job = Job(subject, read, labels, prior.probabilities, game, chosen, seed)
     tally = Tally()
     seen: list[Tally] = []
-    plan = sizes(counted)
+    plan = Plan(counted)
     done = {i: Tally.checked(p, plan, i) for i, p in file.done("runs").items()}
     firsts = {i: file.firsts["runs", i] for i in done}
     job.replay(plan, done, firsts)
@@ -278,8 +280,8 @@ def _learn(
 ) -> tuple[learning.Learned, int]:
     """Study some records; what was seen is kept in the state file."""
     assert prior.probabilities is not None and prior.support is not None
-    stream = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
-    places = learning.candidates(prior.probabilities, stream)
+    chance = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
+    places = learning.candidates(prior.probabilities, chance)
     budget = int(min(STUDY * trials, MOST_STUDIED))
     each = max(4, budget // max(len(places), 1))
     support = prior.support
@@ -291,19 +293,22 @@ def _learn(
         outputs = sample(subject, records, np.repeat(support[[place]], size), rng, first)
         return outputs.tolist() if isinstance(outputs, np.ndarray) else list(outputs)
 
-    plan = [each] * len(places)
-    done = _studied(file, plan)
+    done = _studied(file, len(places), each)
     single = isinstance(subject, BlackBox) and not subject.vectorised
     some = min(each, REMEMBERED) if single else each
     for i, outputs in list(done.items())[:AGAIN]:
         if identity.digest(study(i, some, 1)) != identity.digest(outputs[:some]):
             raise DpradError(CHANGED)
     found: dict[int, Any] = {}
-    for i, outputs in run_all(study, plan, done, workers, threads=False):
+    todo = [(i, each, i * each + 1) for i in range(len(places)) if i not in done]
+    fresh = stream(study, todo, workers, threads=False)
+    for i in range(len(places)):
+        outputs = done[i] if i in done else next(fresh)
         if file.path is not None:
             file.put("study", i, [encode(o) for o in outputs], "")
         found[int(places[i])] = outputs
         if stop.now():
+            fresh.close()
             raise DpradError("max_seconds passed while the attack was still being learnt.")
     counted = trials - each * len(places)
     if counted < 10:
@@ -312,11 +317,11 @@ def _learn(
     return chosen, each * len(places)
 
 
-def _studied(file: State, plan: list[int]) -> dict[int, list[Any]]:
+def _studied(file: State, places: int, each: int) -> dict[int, list[Any]]:
     """Outputs of the records that were studied before, from a file that may have been forged."""
     try:
         found = {i: decode(outputs) for i, outputs in file.done("study").items()}
-        if all(0 <= i < len(plan) and len(found[i]) == plan[i] for i in found):
+        if all(0 <= i < places and len(found[i]) == each for i in found):
             return found
     except (KeyError, TypeError, ValueError, AttributeError):
         pass

@@ -20,7 +20,7 @@ import numpy as np
 from dprad.arrays import Column, FloatArray, IntArray
 from dprad.auditing.identity import digest
 from dprad.auditing.tally import Tally
-from dprad.errors import DpradError
+from dprad.errors import DpradError, records_shown, told
 from dprad.exact.posterior import part
 from dprad.games import Game
 from dprad.mechanisms.black_box import BlackBox
@@ -38,19 +38,33 @@ CHANGED = (
     "again with another file."
 )
 
+HINT = " To see its text and the record, ask for show_records."
+
 Play = Callable[[Any, IntArray, np.random.Generator], IntArray]
 
 
-def sizes(trials: int) -> list[int]:
-    """Sizes of the chunks of so many runs."""
-    found: list[int] = []
-    left, size = trials, FIRST
-    while left > 0:
-        found.append(min(size, left))
-        left -= found[-1]
-        if len(found) % DOUBLE == 0:
-            size = min(2 * size, LARGEST)
-    return found
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The chunks of so many runs: their number, sizes and first calls. Nothing is listed."""
+
+    runs: int
+
+    def __len__(self) -> int:
+        """How many chunks."""
+        low, high = 0, 2 * DOUBLE * 64 + self.runs // LARGEST
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self.start(middle) >= self.runs else (middle + 1, high)
+        return low
+
+    def start(self, chunk: int) -> int:
+        """Runs before a chunk."""
+        steps = min(chunk // DOUBLE, (LARGEST // FIRST).bit_length() - 1)
+        return DOUBLE * FIRST * ((1 << steps) - 1) + (chunk - DOUBLE * steps) * (FIRST << steps)
+
+    def __getitem__(self, chunk: int) -> int:
+        """The size of a chunk."""
+        return min(self.start(chunk + 1), self.runs) - self.start(chunk)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,15 +101,14 @@ class Job:
         some = z[:calls]
         return z, sample(self.mechanism, self.read[some], self.labels[some], rng, first), rng
 
-    def replay(self, plan: list[int], stored: dict[int, Tally], firsts: dict[int, str]) -> None:
+    def replay(self, plan: Plan, stored: dict[int, Tally], firsts: dict[int, str]) -> None:
         """Run some stored chunks again, chosen at random; refuse them if anything differs.
 
         The first calls only, where calls are made one by one and a chunk is long.
         """
-        starts = np.cumsum([0, *plan]).tolist()
         single = isinstance(self.mechanism, BlackBox) and not self.mechanism.vectorised
         for i in sorted(secrets.SystemRandom().sample(sorted(stored), min(AGAIN, len(stored)))):
-            size, first = plan[i], starts[i] + 1
+            size, first = plan[i], plan.start(i) + 1
             if single and size > REMEMBERED:
                 outputs = self._calls(i, size, first, REMEMBERED)[1]
                 same = digest(outputs) == firsts[i]
@@ -145,8 +158,8 @@ def sample(mechanism: Any, read: Any, labels: Any, rng: np.random.Generator, fir
             raise
         except (Exception, SystemExit) as error:
             raise DpradError(
-                f"run failed in the calls {first:,} to {first + len(read) - 1:,}: "
-                f"{type(error).__name__}: {error}"
+                f"run failed in the calls {first:,} to {first + len(read) - 1:,}: {told(error)}."
+                f"{HINT}"
             ) from None
         _check(list(outputs), labels, first)
         return outputs
@@ -157,8 +170,7 @@ def sample(mechanism: Any, read: Any, labels: Any, rng: np.random.Generator, fir
             results.append(run(record))
         except (Exception, SystemExit) as error:
             raise DpradError(
-                f"run failed at call {first + i:,}, on the record {_plain(labels[i])!r}: "
-                f"{type(error).__name__}: {error}"
+                f"run failed at call {first + i:,}, on {_which(labels[i])}: {told(error)}.{HINT}"
             ) from None
     _check(results, labels, first)
     return _pack(results)
@@ -176,8 +188,7 @@ def _check(results: list[Any], labels: Any, first: int) -> None:
             problem = f"an output of shape {_shape(output)} after one of shape {shape}"
         if problem:
             raise DpradError(
-                f"run returned {problem} at call {first + i:,}, on the record "
-                f"{_plain(labels[i])!r}."
+                f"run returned {problem} at call {first + i:,}, on {_which(labels[i])}."
             )
 
 
@@ -199,21 +210,23 @@ def _pack(results: list[Any]) -> Any:
     return found
 
 
-def _plain(label: Any) -> Any:
-    return label.item() if isinstance(label, np.generic) else label
+def _which(label: Any) -> str:
+    """The record of a call; its place is not told, since records are hidden from the attack."""
+    plain = label.item() if isinstance(label, np.generic) else label
+    return f"the record {plain!r}" if records_shown() else "a record"
 
 
 # -- many chunks ---------------------------------------------------------------------------------
 def run_all(
     work: Callable[[int, int, int], Any],
-    plan: list[int],
+    plan: Plan,
     done: dict[int, Any],
     workers: int,
     threads: bool,
 ) -> Generator[tuple[int, Any], None, None]:
     """Results of all chunks in order; those in `done` are not run again."""
-    starts = np.cumsum([0, *plan]).tolist()
-    tasks = [(k, plan[k], starts[k] + 1) for k in range(len(plan)) if k not in done]
+    count = len(plan)
+    tasks = ((k, plan[k], plan.start(k) + 1) for k in range(count) if k not in done)
     with closing(stream(work, tasks, workers, threads=threads)) as fresh:
-        for i in range(len(plan)):
+        for i in range(count):
             yield i, (done[i] if i in done else next(fresh))

@@ -86,7 +86,7 @@ class Tally:
         return {**counts, "minus": self.minus, "groups": groups}
 
     @classmethod
-    def checked(cls, plain: Any, plan: list[int], chunk: int) -> Tally:
+    def checked(cls, plain: Any, plan: Any, chunk: int) -> Tally:
         """From a state file that may have been edited: the counts of a chunk of this plan."""
         try:
             found = cls.from_plain(plain)

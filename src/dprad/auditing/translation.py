@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dprad.errors import DpradError
+from dprad.errors import DpradError, told
 from dprad.mechanisms import packed
 from dprad.mechanisms.channel import Channel
 from dprad.mechanisms.exponential import Exponential
@@ -26,8 +26,8 @@ def translated(play_on: Any, mechanism: Any, prior: Prior) -> Any:
             return play_on(known, records, rng)
         except (IndexError, TypeError, ValueError) as error:
             raise DpradError(
-                f"run does not return what a {type(mechanism).__name__} does ({error}). Give the "
-                "model that it is supposed to be, or none."
+                f"run does not return what a {type(mechanism).__name__} does ({told(error)}). Give "
+                "the model that it is supposed to be, or none."
             ) from None
 
     return played

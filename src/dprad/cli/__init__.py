@@ -21,14 +21,15 @@ from dprad.cli.explore import explore
 from dprad.cli.progress import shown
 from dprad.cli.reproduce import reproduce
 from dprad.cli.scenario import init, report
-from dprad.errors import DpradError
+from dprad.errors import DpradError, show_records, told
 
 app = App(
     name="dprad",
     help=(
         "What does epsilon mean? Disclosure risk of differentially private releases.\n\n"
         "Example: dprad assess --epsilon 1 --neighbours replace-one --uniform 20\n\n"
-        "Every command takes --help; --quiet shows no progress."
+        "Every command takes --help; --quiet shows no progress. No value of a record is shown or "
+        "written unless you add --show-records."
     ),
     version=dprad.__version__,
     help_format="plaintext",
@@ -48,10 +49,10 @@ app.register_install_completion_command(help="Install completion for your shell.
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command and exit. Never a traceback: whatever goes wrong is one sentence and code 2."""
     tokens = list(sys.argv[1:] if arguments is None else arguments)
-    quiet = "--quiet" in tokens
-    tokens = [t for t in tokens if t != "--quiet"]
+    quiet, records = "--quiet" in tokens, "--show-records" in tokens
+    tokens = [t for t in tokens if t not in ("--quiet", "--show-records")]
     try:
-        with shown(quiet or "explore" in tokens[:1]):
+        with shown(quiet or "explore" in tokens[:1]), show_records(records):
             code = app(tokens, print_error=False, exit_on_error=False, result_action="return_value")
     except (CycloptsError, DpradError) as error:
         code = _complain(str(error))
@@ -60,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except OSError as error:
         code = _complain(f"{error.filename or 'output'}: {error.strerror}.")
     except Exception as error:
-        code = _complain(f"internal error, please report it: {type(error).__name__}: {error}")
+        code = _complain(f"internal error, please report it: {told(error)}")
     sys.exit(code or 0)
 
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dprad.arrays import FloatArray
-from dprad.errors import DpradError, interval, number
+from dprad.errors import DpradError, interval, number, record
 
 # Differences must stand out of the rounding of the numbers by so much.
 PRECISION = 1e-7
@@ -36,20 +36,22 @@ class Additive:
         """The numbers it is run on, or a `DpradError` that names what a record reads."""
         name = type(self).__name__
         numbers = numbers_read(values, name)
-        broken = numbers[numbers != np.rint(numbers)]
+        broken = np.flatnonzero(numbers != np.rint(numbers))
         if self.whole and len(broken):
-            raise DpradError(f"{name} reads whole numbers, but a record reads {broken[0]:g}.")
+            which = record(values[broken[0]], broken[0] + 1)
+            raise DpradError(f"{name} reads whole numbers, but record {which} reads another one.")
         if self.clamp is not None:
-            outside = numbers[(numbers < self.clamp[0]) | (numbers > self.clamp[1])]
+            outside = np.flatnonzero((numbers < self.clamp[0]) | (numbers > self.clamp[1]))
             if len(outside):
+                which = record(values[outside[0]], outside[0] + 1)
                 raise DpradError(
-                    f"{name} is clamped to [{self.clamp[0]:g}, {self.clamp[1]:g}], but a record "
-                    f"reads {outside[0]:g}."
+                    f"{name} is clamped to [{self.clamp[0]:g}, {self.clamp[1]:g}], but record "
+                    f"{which} lies outside."
                 )
         spread = float(numbers.max() - numbers.min())
         if spread > self.sensitivity * (1 + 1e-12):
             raise DpradError(
-                f"{name} has sensitivity {self.sensitivity:g}, but records differ by {spread:g}. "
+                f"{name} has sensitivity {self.sensitivity:g}, but records differ by more. "
                 "The sensitivity must cover the whole range of values."
             )
         return numbers
@@ -64,9 +66,10 @@ class Additive:
 
 def numbers_read(values: Any, name: str) -> FloatArray:
     """What records read, as numbers that stand apart, or a `DpradError` that names one."""
-    bad = [v for v in values if isinstance(v, str | bool) or v is None]
+    bad = [i for i, v in enumerate(values) if isinstance(v, str | bool) or v is None]
     if bad:
-        raise DpradError(f"{name} reads numbers, but a record reads {bad[0]!r}.")
+        which = record(values[bad[0]], bad[0] + 1)
+        raise DpradError(f"{name} reads numbers, but record {which} does not hold one.")
     try:
         numbers = np.asarray([float(v) for v in values])
     except (TypeError, ValueError, OverflowError):
@@ -77,8 +80,8 @@ def numbers_read(values: Any, name: str) -> FloatArray:
     gap = float(np.diff(distinct).min(initial=np.inf))
     if len(distinct) < len(set(values)) or np.abs(numbers).max() * PRECISION > gap:
         raise DpradError(
-            f"{name} reads numbers that differ by too little for their size, such as "
-            f"{numbers[-1]:.17g}. Count them from the smallest one, with query=."
+            f"{name} reads numbers that differ by too little for their size. Count them from the "
+            "smallest one, with query=."
         )
     return numbers
 
@@ -86,10 +89,11 @@ def numbers_read(values: Any, name: str) -> FloatArray:
 def numbers_within(values: Any, bounds: tuple[float, float], name: str) -> FloatArray:
     """The same, all within bounds."""
     numbers, (low, high) = numbers_read(values, name), bounds
-    outside = numbers[(numbers < low) | (numbers > high)]
+    outside = np.flatnonzero((numbers < low) | (numbers > high))
     if len(outside):
+        which = record(values[outside[0]], outside[0] + 1)
         raise DpradError(
-            f"{name} reads numbers in [{low:g}, {high:g}], but a record reads {outside[0]:g}. Set "
+            f"{name} reads numbers in [{low:g}, {high:g}], but record {which} lies outside. Set "
             "bounds=(low, high)."
         )
     return numbers

@@ -57,5 +57,5 @@ def categories(records: Any, size: int, name: str) -> IntArray:
     """Category codes 0 .. size-1, or a `DpradError`."""
     codes = np.asarray(records)
     if codes.dtype.kind not in "iu" or (codes.size and not 0 <= codes.min() <= codes.max() < size):
-        raise DpradError(f"{name} reads category codes 0 .. {size - 1}, but got {records!r}.")
+        raise DpradError(f"{name} reads category codes 0 .. {size - 1}, but got something else.")
     return codes.astype(np.intp)

@@ -15,7 +15,7 @@ import numpy as np
 
 from dprad import legendre
 from dprad.arrays import FloatArray
-from dprad.errors import DpradError, interval, number
+from dprad.errors import DpradError, interval, number, record
 from dprad.guarantees import Guarantee
 from dprad.mechanisms.additive import numbers_read
 from dprad.memory import need
@@ -113,8 +113,9 @@ class Density:
         if len(bad):
             low, high = self.bounds
             raise DpradError(
-                f"log_density must integrate to 1 over [{low:g}, {high:g}], but for the record "
-                f"{records[bad[0]]:g} its integral is {total[bad[0]]:.6g}."
+                f"log_density must integrate to 1 over [{low:g}, {high:g}], but for record "
+                f"{record(float(records[bad[0]]), int(bad[0]) + 1)} its integral is "
+                f"{total[bad[0]]:.6g}."
             )
         return found
 

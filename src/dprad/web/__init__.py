@@ -46,7 +46,9 @@ def explore(
         before, tempfile.tempdir = tempfile.tempdir, folder  # uploads go there, and go with it
         try:
             app = Guard(make_app(scenario), HOST, number, token)
-            config = uvicorn.Config(app, log_level="warning", ws_max_size=2**20, server_header=False)
+            config = uvicorn.Config(
+                app, log_level="warning", ws_max_size=2**20, server_header=False
+            )
             ready(f"The page is at {address} (Ctrl-C ends it; the address is for you alone).")
             if browser:
                 import webbrowser
