@@ -195,11 +195,16 @@ def _population(prior: Prior) -> str:
         return _FREE
     if prior.once > ALONE:
         return (
-            f"The prior describes the population. Doubtful here: {prior.once:.0%} of the "
-            f"{prior.rows:,} rows are the only ones of their kind, so the prior is rather the "
+            f"The prior describes the population. Doubtful here: about {_rough(prior)} rows are "
+            "the only ones of their kind, so the prior is rather the "
             "sample itself, and the risk may be higher. Choose fewer columns or coarser values."
         )
     return "The prior describes the population; counted from a sample, it is an estimate."
+
+
+def _rough(prior: Prior) -> str:
+    """How many rows, roughly: a share in steps of 5%, a number of two digits."""
+    return f"{round(prior.once * 20) * 5}% of the {int(float(f'{prior.rows or 0:.2g}')):,}"
 
 
 def _normalised(rad: float, prior: Prior) -> float:

@@ -52,7 +52,12 @@ def membership(threat: dict[str, Any]) -> bool:
 
 def nearest(value: float) -> str:
     """Four decimals of an exact number or an estimate; two digits if that would say little."""
-    return f"{value:.4f}" if value == 0 or value >= 1e-3 else f"{value:.1e}"
+    return _trimmed(f"{value:.4f}") if value == 0 or value >= 1e-3 else f"{value:.1e}"
+
+
+def _trimmed(text: str) -> str:
+    """Two decimals where the others are zero: what was rounded to these is told so."""
+    return text[:-2] if text.endswith("00") and "." in text[:-3] else text
 
 
 def number(result: Risk) -> str:
@@ -260,7 +265,8 @@ def above(value: float, digits: int = 4) -> str:
     if 0 < value < 10.0 ** (1 - digits):
         places = 1 - math.floor(math.log10(value))
         return f"{math.ceil(value * 10**places - 1e-6) / 10**places:.1e}"
-    return f"{math.ceil(value * 10**digits - 1e-6) / 10**digits:.{digits}f}"
+    text = f"{math.ceil(value * 10**digits - 1e-6) / 10**digits:.{digits}f}"
+    return _trimmed(text) if digits == 4 else text
 
 
 def listed(names: Any) -> str:

@@ -20,7 +20,7 @@ def load(name: str, folder: Any = None) -> Any:
         raise DpradError(f"give a function as package.module:function, but got {name!r}.")
     here = str(Path.cwd() if folder is None else Path(folder).resolve())
     if here not in sys.path:
-        sys.path.insert(0, here)
+        sys.path.append(here)  # last: no file in it takes the place of an installed module
     try:
         found: Any = importlib.import_module(module)
     except (Exception, SystemExit) as error:

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import socket
 import subprocess
 import sys
 import time
+import tomllib
+import urllib.error
 import urllib.request
+from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 from dprad import Prior, Threat, assess, calibrate, explain, mechanisms, patients
+from dprad.reporting.published import published
 from dprad.scenario.file import parse
 
 sync_api = pytest.importorskip("playwright.sync_api")
@@ -37,26 +43,36 @@ def free_port():
         return s.getsockname()[1]
 
 
+@contextmanager
+def served(*arguments, cwd=None):
+    """The page, and its address as it is printed."""
+    command = [sys.executable, "-P", "-c", "from dprad.cli import main; main()", "explore"]
+    process = subprocess.Popen(
+        [*command, *arguments, "--no-browser", "--port", str(free_port())],
+        cwd=cwd,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=os.environ | {"PYTHONUNBUFFERED": "1", "COLUMNS": "200"},
+    )
+    try:
+        address = re.search(r"http://\S+/", process.stdout.readline().decode()).group()
+        for _ in range(240):
+            try:
+                urllib.request.urlopen(address, timeout=5).close()
+                break
+            except OSError:
+                assert process.poll() is None
+                time.sleep(0.25)
+        yield address
+    finally:
+        process.terminate()
+        process.communicate(timeout=20)
+
+
 @pytest.fixture(scope="module")
 def server():
-    port = free_port()
-    command = [sys.executable, "-c", "from dprad.cli import main; main()"]
-    process = subprocess.Popen(
-        [*command, "explore", "--no-browser", "--port", str(port)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-    )
-    address = f"http://127.0.0.1:{port}/"
-    for _ in range(240):
-        try:
-            urllib.request.urlopen(address, timeout=1).close()
-            break
-        except OSError:
-            assert process.poll() is None, process.stderr.read().decode()
-            time.sleep(0.25)
-    yield address
-    process.terminate()
-    process.communicate(timeout=20)
+    with served() as address:
+        yield address
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +90,7 @@ def page(browser, server):
     abroad = []
 
     def gate(route):
-        if route.request.url.startswith((server, "data:", server.replace("http", "ws"))):
+        if route.request.url.startswith((server, "data:", server.replace("http:", "ws:"))):
             route.continue_()
         else:
             abroad.append(route.request.url)
@@ -188,7 +204,7 @@ def test_downloads(page, tmp_path):
     with page.expect_download(timeout=60_000) as found:
         page.click("#report")
     html = Path(found.value.path()).read_text()
-    assert explain.number(again) in html and "<script" not in html
+    assert explain.number(published(again)) in html and "<script" not in html
 
 
 def test_a_hostile_table(page, tmp_path):
@@ -228,24 +244,11 @@ risk = 0.03
 
 def test_a_scenario_is_opened_as_it_is(browser, tmp_path):
     (tmp_path / "own.toml").write_text(OWN)
-    port = free_port()
-    command = [sys.executable, "-c", "from dprad.cli import main; main()", "explore", "own.toml"]
-    process = subprocess.Popen(
-        [*command, "--no-browser", "--port", str(port)],
-        cwd=tmp_path,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
     scenario = parse(OWN, name="own.toml", folder=tmp_path)
     threat = scenario.threats[0][1]
-    try:
+    with served("own.toml", cwd=tmp_path) as address:
         tab = browser.new_page()
-        for _ in range(100):
-            try:
-                tab.goto(f"http://127.0.0.1:{port}/")
-                break
-            except sync_api.Error:
-                time.sleep(0.3)
+        tab.goto(address)
         tab.wait_for_selector("#rad", timeout=30_000)
         for k in (0, 1):
             release = scenario.releases[k]
@@ -262,13 +265,10 @@ def test_a_scenario_is_opened_as_it_is(browser, tmp_path):
         assert again.prior.support.tolist() == scenario.prior.support.tolist()
         assert again.releases[0].numbers == {"epsilon": 2.0, "sensitivity": 40.0}
         tab.close()
-    finally:
-        process.terminate()
-        process.wait(timeout=20)
 
 
 def test_a_busy_port(server, capsys):
-    port = server.rstrip("/").rsplit(":", 1)[1]
+    port = str(urlsplit(server).port)
     environment = os.environ | {"COLUMNS": "80"}
     done = subprocess.run(
         [sys.executable, "-c", "from dprad.cli import main; main()", "explore", "--port", port],
@@ -279,3 +279,157 @@ def test_a_busy_port(server, capsys):
     )
     assert done.returncode == 2 and f"port {port} is taken" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+# -- who may talk to it ----------------------------------------------------------------------------
+def answered(address, **headers):
+    request = urllib.request.Request(address, headers=headers)
+    try:
+        with urllib.request.urlopen(request, timeout=20) as found:
+            return found.status, dict(found.headers), found.read()
+    except urllib.error.HTTPError as error:
+        return error.code, dict(error.headers), error.read()
+
+
+def test_only_who_has_the_address_gets_in(server):
+    parts = urlsplit(server)
+    token = parts.path.strip("/")
+    assert len(token) >= 32
+    status, headers, text = answered(server)
+    assert status == 200 and b"What does epsilon mean?" in text
+    assert "frame-ancestors 'none'" in headers["content-security-policy"]
+    assert headers["x-frame-options"] == "DENY"
+    assert headers["referrer-policy"] == "no-referrer"
+    root = f"http://127.0.0.1:{parts.port}"
+    for address in (root + "/", f"{root}/{token[:-1]}x/", f"{root}/x/{token}/", f"{root}/{token}"):
+        status, _, text = answered(address)
+        assert status == 403 and b"epsilon" not in text
+    for strange in (
+        {"Host": f"evil.example:{parts.port}"},
+        {"Host": "127.0.0.1:1"},
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "http://127.0.0.1:1"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Content-Length": "999999999999"},
+    ):
+        assert answered(server, **strange)[0] == 403
+    assert answered(server, Origin=root)[0] == 200
+
+
+FOREIGN = """<!doctype html><title>elsewhere</title><script>
+window.heard = [];
+function attack(address) {
+  const socket = new WebSocket(address.replace("http:", "ws:") + "websocket/");
+  socket.onopen = () => window.heard.push("open");
+  socket.onmessage = m => window.heard.push(m.data);
+  socket.onclose = () => { window.ended = true; };
+  fetch(address, {mode: "no-cors"}).then(r => r.text()).then(t => window.heard.push("text" + t))
+    .catch(() => { window.refused = true; });
+}
+</script>"""
+
+
+def test_another_origin_hears_nothing(browser, server, tmp_path):
+    """A page elsewhere, even one that got hold of the address, in a real browser."""
+    (tmp_path / "index.html").write_text(FOREIGN)
+    port = free_port()
+    other = subprocess.Popen(
+        [sys.executable, "-m", "http.server", str(port), "--bind", "127.0.0.1"],
+        cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    root = f"http://127.0.0.1:{urlsplit(server).port}/"
+    try:
+        tab = browser.new_page()
+        for _ in range(100):
+            try:
+                tab.goto(f"http://127.0.0.1:{port}/")
+                break
+            except sync_api.Error:
+                time.sleep(0.1)
+        for address in (root, server):
+            tab.evaluate("window.heard = []; window.ended = false; window.refused = false")
+            tab.evaluate(f"attack({address!r})")
+            tab.wait_for_function("window.ended", timeout=30_000)
+            tab.wait_for_timeout(500)
+            heard = tab.evaluate("window.heard")
+            assert [h for h in heard if h not in ("text",)] == [], heard
+        frame = tab.evaluate(
+            """address => new Promise(done => {
+              const f = document.createElement("iframe"); f.src = address;
+              f.onload = () => { try { done(f.contentDocument && f.contentDocument.title || "") }
+                                 catch { done("") } };
+              document.body.append(f); setTimeout(() => done(""), 3000); })""",
+            server,
+        )
+        assert frame == ""
+        tab.close()
+    finally:
+        other.terminate()
+        other.wait()
+
+
+def test_a_forged_upload_reads_no_other_file(page, tmp_path):
+    secret = tmp_path / "salaries.csv"
+    secret.write_text("name,salary\n" + "Zyx,918273\nAbc,5\n" * 10)
+    page.select_option("#population", "file")
+    for path in (str(secret), f"file://{secret}", f"{tmp_path}/*.csv", "/etc/passwd"):
+        page.evaluate(
+            "path => Shiny.setInputValue('file', "
+            "[{name: 'own.csv', size: 10, type: 'text/csv', datapath: path}], {priority: 'event'})",
+            path,
+        )
+        page.wait_for_timeout(700)
+        text = page.content()
+        assert "salary" not in text and "918273" not in text and "Zyx" not in text
+        sync_api.expect(page.locator("#rad")).to_have_count(0)
+    # and an honest one is read all the same
+    page.set_input_files("#file", str(secret))
+    page.wait_for_selector("#target option[value=salary]", state="attached")
+
+
+def test_large_tables_are_refused_and_nobody_waits(page, browser, server, tmp_path):
+    wide = tmp_path / "wide.csv"
+    wide.write_text(",".join(f"c{i}" for i in range(5000)) + "\n" + ",".join("1" * 5000) + "\n")
+    many = tmp_path / "many.csv"
+    many.write_text("a\n" + "\n".join(map(str, range(60_000))) + "\n")
+    page.select_option("#population", "file")
+    for path, words in ((wide, "columns"), (many, "different records")):
+        page.set_input_files("#file", str(path))
+        sync_api.expect(page.locator("#answer .alert")).to_contain_text(words, timeout=60_000)
+
+
+def test_an_emoji_column_gives_a_valid_scenario(page, tmp_path):
+    path = tmp_path / "own.csv"
+    path.write_text("\U0001f600,b\n" + "1,x\n2,y\n" * 20)
+    page.select_option("#population", "file")
+    page.set_input_files("#file", str(path))
+    page.wait_for_selector("#target option[value='\U0001f600']", state="attached")
+    page.select_option("#target", "\U0001f600")
+    page.wait_for_function("document.querySelector('#python').innerText.includes('\U0001f600')")
+    with page.expect_download() as found:
+        page.click("#scenario")
+    text = Path(found.value.path()).read_text()
+    assert tomllib.loads(text)["threats"][0]["target"] == ["\U0001f600"]
+
+
+def test_two_starts_at_once():
+    port = str(free_port())
+    command = [sys.executable, "-c", "from dprad.cli import main; main()", "explore"]
+    both = [
+        subprocess.Popen(
+            [*command, "--no-browser", "--port", port],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )
+        for _ in range(2)
+    ]  # fmt: skip
+    try:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and all(p.poll() is None for p in both):
+            time.sleep(0.1)
+        ended = [p for p in both if p.poll() is not None]
+        assert len(ended) == 1 and "is taken on this machine" in ended[0].stderr.read()
+    finally:
+        for process in both:
+            process.terminate()
+            process.communicate(timeout=20)

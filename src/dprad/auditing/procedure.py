@@ -304,7 +304,7 @@ def _learn(
     fresh = stream(study, todo, workers, threads=False)
     for i in range(len(places)):
         outputs = done[i] if i in done else next(fresh)
-        if file.path is not None:
+        if file.journal is not None:
             file.put("study", i, [encode(o) for o in outputs], "")
         found[int(places[i])] = outputs
         if stop.now():

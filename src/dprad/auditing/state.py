@@ -1,137 +1,54 @@
-"""The state file of an audit: a line that says which audit it is, then a line a chunk.
+"""The state file of an audit: a journal that says which audit it is, then has a line a chunk.
 
-Each line carries a checksum over itself and the line before, so what was damaged or edited by hand
-is refused; whoever can compute the checksum can forge a file, so it is readable and writable by its
-owner alone. Only a last line without an end, which a kill leaves behind, is dropped. Plain JSON,
-nothing executable. Outputs are kept to the bit or not at all.
+Outputs are kept to the bit or not at all.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
-import tempfile
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dprad.errors import DpradError
+from dprad.journal import Journal
 
-_KEYS = {"phase", "chunk", "result", "first", "check"}
+_KEYS = {"phase", "chunk", "result", "first"}
 
 
 @dataclass(slots=True)
 class State:
     """Results by phase and chunk, and (`firsts`) the digest of the first outputs of each."""
 
-    path: Path | None
+    journal: Journal | None
     lines: dict[str, dict[int, Any]] = field(default_factory=dict)
     firsts: dict[tuple[str, int], str] = field(default_factory=dict)
-    check: str = ""
 
     @classmethod
     def open(cls, path: Any, key: dict[str, Any]) -> State:
-        """Read what is there; a file of another audit is refused, a torn last line dropped."""
+        """Read what is there; a file of another audit is refused."""
         if path is None:
             return cls(None)
-        state = cls(Path(path))
-        try:
-            if state.path is not None and _nothing(state.path):
-                state._begin(key)
-            else:
-                state._read(key)
-        except OSError as error:
-            raise DpradError(f"{path} cannot be used: {error.strerror or error}.") from None
+        about = {"dprad": "audit", **key}
+        state = cls(Journal.open(path, about, lambda first: _differs(first, about)))
+        assert state.journal is not None
+        for number, row in enumerate(state.journal.rows, start=2):
+            if row.keys() != _KEYS or not _sound(row):
+                raise DpradError(f"{path} is damaged: line {number} is not what was written.")
+            phase, chunk = row["phase"], row["chunk"]
+            state.lines.setdefault(phase, {})[chunk] = row["result"]
+            state.firsts[phase, chunk] = row["first"]
         return state
-
-    def _begin(self, key: dict[str, Any]) -> None:
-        """The first line, whole or not at all, and never over a file with something in it."""
-        assert self.path is not None
-        text, self.check = _line({"dprad": "audit", **key}, "")
-        handle, name = tempfile.mkstemp(dir=self.path.parent, prefix=".dprad-")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            if self.path.exists():
-                self.path.unlink()
-            os.link(name, self.path)
-        finally:
-            Path(name).unlink()
-
-    def _read(self, key: dict[str, Any]) -> None:
-        assert self.path is not None
-        if not self.path.is_file():
-            raise DpradError(f"{self.path} is not a file.")
-        text = self.path.read_bytes()
-        whole, _, torn = text.rpartition(b"\n")
-        rows = whole.split(b"\n")
-        header = _parsed(rows[0])
-        if header is None or header.get("dprad") != "audit":
-            raise DpradError(f"{self.path} is not the state of an audit. Choose another file.")
-        _same(self.path, header, key)
-        self.check = self._checked(header, 1)
-        for number, row in enumerate(rows[1:], start=2):
-            line = _parsed(row)
-            if line is None or line.keys() != _KEYS or not _sound(line):
-                raise DpradError(f"{self.path} is damaged: line {number} is not what was written.")
-            self.check = self._checked(line, number)
-            phase, chunk = line["phase"], line["chunk"]
-            self.lines.setdefault(phase, {})[chunk] = line["result"]
-            self.firsts[phase, chunk] = line["first"]
-        if torn:
-            with self.path.open("r+b") as file:
-                file.truncate(len(whole) + 1)
-
-    def _checked(self, line: dict[str, Any], number: int) -> str:
-        """The checksum of a line, if it is the one that stands there."""
-        bare = {k: v for k, v in line.items() if k != "check"}
-        check = _line(bare, self.check)[1]
-        if line.get("check") != check:
-            raise DpradError(
-                f"{self.path} is damaged: line {number} is not what was written. An audit cannot "
-                "go on from a file that was changed; choose another file."
-            )
-        return check
 
     def done(self, phase: str) -> dict[int, Any]:
         """Results of a phase that are already there."""
         return self.lines.get(phase, {})
 
     def put(self, phase: str, chunk: int, result: Any, first: str) -> None:
-        """Keep a result, on disk before anything else happens."""
-        if self.path is None or chunk in self.done(phase):
-            return
-        line = {"phase": phase, "chunk": chunk, "result": result, "first": first}
-        text, self.check = _line(line, self.check)
-        with self.path.open("ab") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-
-
-def _nothing(path: Path) -> bool:
-    """Whether there is no such file, or an empty one."""
-    return not path.exists() or (path.is_file() and path.stat().st_size == 0)
-
-
-def _line(plain: dict[str, Any], before: str) -> tuple[bytes, str]:
-    """A line of the file with its checksum, which continues that of the line before."""
-    body = json.dumps(plain, sort_keys=True)
-    check = hashlib.sha256((before + body).encode()).hexdigest()
-    return json.dumps({**plain, "check": check}).encode() + b"\n", check
-
-
-def _parsed(line: bytes) -> dict[str, Any] | None:
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return row if isinstance(row, dict) else None
+        """Keep a result."""
+        if self.journal is not None and chunk not in self.done(phase):
+            self.journal.append({"phase": phase, "chunk": chunk, "result": result, "first": first})
 
 
 def _sound(line: dict[str, Any]) -> bool:
@@ -139,10 +56,11 @@ def _sound(line: dict[str, Any]) -> bool:
     return type(chunk) is int and isinstance(phase, str) and isinstance(first, str)
 
 
-def _same(path: Path, header: dict[str, Any], key: dict[str, Any]) -> None:
-    """Refuse the file of another audit, and say what differs."""
-    plain = json.loads(json.dumps(key))
-    for name, value in plain.items():
+def _differs(header: dict[str, Any], about: dict[str, Any]) -> str:
+    """Why a file is not that of this audit, or nothing."""
+    if header.get("dprad") != "audit":
+        return "this is not the state of an audit"
+    for name, value in json.loads(json.dumps(about)).items():
         found = header.get(name)
         if found == value:
             continue
@@ -156,7 +74,8 @@ def _same(path: Path, header: dict[str, Any], key: dict[str, Any]) -> None:
             )
         else:
             what = f"its {name} is {found!r}, here it is {value!r}"
-        raise DpradError(f"{path} belongs to another audit: {what}. Choose another file.")
+        return f"it belongs to another audit: {what}"
+    return ""
 
 
 # -- outputs, to the bit ---------------------------------------------------------------------------

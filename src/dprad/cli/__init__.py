@@ -56,6 +56,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             code = app(tokens, print_error=False, exit_on_error=False, result_action="return_value")
     except (CycloptsError, DpradError) as error:
         code = _complain(str(error))
+    except KeyboardInterrupt:
+        sys.stderr.write("dprad: interrupted.\n")
+        code = 130
     except MemoryError:
         code = _complain("there is not enough memory for this question; ask a smaller one.")
     except OSError as error:

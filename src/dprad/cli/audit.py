@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from cyclopts import Group, Parameter
 
 from dprad.cli import options
-from dprad.cli.options import OUTPUT, Feared, Population
+from dprad.cli.options import OUTPUT, Feared, Population, Whole
 from dprad.cli.output import show, show_json
 from dprad.errors import DpradError
 from dprad.loading import load
@@ -28,15 +28,15 @@ def audit(
     records: Annotated[str | None, Parameter(group=_CLAIM)] = None,
     population: Population = _NOBODY,
     feared: Feared = _ANYONE,
-    trials: Annotated[int, Parameter(group=_RUNS)] = 100_000,
+    trials: Annotated[Whole, Parameter(group=_RUNS)] = 100_000,
     confidence: Annotated[float, Parameter(group=_RUNS)] = 0.95,
     sequential: Annotated[bool, Parameter(group=_RUNS, negative=())] = False,
     max_seconds: Annotated[float | None, Parameter(group=_RUNS)] = None,
     vectorised: Annotated[bool, Parameter(group=_RUNS, negative=())] = False,
-    workers: Annotated[int, Parameter(group=_RUNS)] = 1,
+    workers: Annotated[Whole, Parameter(group=_RUNS)] = 1,
     cluster: Annotated[str | None, Parameter(group=_RUNS)] = None,
     state: Annotated[str | None, Parameter(group=_RUNS)] = None,
-    seed: Annotated[int, Parameter(group=_RUNS)] = 0,
+    seed: Annotated[Whole, Parameter(group=_RUNS)] = 0,
     json: Annotated[bool, Parameter(group=OUTPUT, negative=())] = False,
 ) -> int:
     """Does this implementation keep its promise? Exit code 1 if it does not.
@@ -124,6 +124,8 @@ def audit(
         show_json(result.to_dict())
     else:
         show(str(result))
+    if any(note.startswith("interrupted") for note in result.notes):
+        return 130
     return int(result.verdict == "violated")
 
 

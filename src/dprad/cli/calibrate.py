@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from cyclopts import Group, Parameter
 
 from dprad.cli import options
-from dprad.cli.options import OUTPUT, Feared, Population, without
+from dprad.cli.options import OUTPUT, Feared, Population, Whole, without
 from dprad.cli.output import show, show_json
 from dprad.cli.scenario import alone, calibrated
 from dprad.errors import DpradError, one_of
@@ -30,7 +30,7 @@ def calibrate(
     neighbours: Annotated[str | None, Parameter(group=_GOAL)] = None,
     delta: Annotated[float | None, Parameter(group=_GOAL)] = None,
     sample_rate: Annotated[float | None, Parameter(group=_GOAL)] = None,
-    steps: Annotated[int | None, Parameter(group=_GOAL)] = None,
+    steps: Annotated[Whole | None, Parameter(group=_GOAL)] = None,
     sensitivity: Annotated[float | None, Parameter(group=_GOAL)] = None,
     clamp: Annotated[str | None, Parameter(group=_GOAL)] = None,
     population: Population = _NOBODY,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from dprad.cli.options import Whole
 from dprad.cli.output import show
 
 
-def explore(scenario: Path | None = None, /, *, port: int = 8765, browser: bool = True) -> int:
+def explore(scenario: Path | None = None, /, *, port: Whole = 8765, browser: bool = True) -> int:
     """Open a local page to turn every knob; nothing leaves this machine. Ctrl-C ends it.
 
     Example: dprad explore --port 8765 --no-browser

@@ -22,6 +22,26 @@ THREAT = Group("What is feared", sort_key=3)
 OUTPUT = Group("Output", sort_key=4)
 
 
+def _whole(_: Any, tokens: Any) -> int:
+    """A whole number, as 100000, 100_000 or 1e5; what has a fraction is not rounded."""
+    text = tokens[0].value
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        value = float(text)
+        if value == int(value) and abs(value) < 1e18:
+            return int(value)
+    except (ValueError, OverflowError):
+        pass
+    shown = text if len(text) <= 40 else f"{text[:40]}..."
+    raise ValueError(f"must be a whole number, but is {shown!r}")
+
+
+Whole = Annotated[int, Parameter(converter=_whole)]
+
+
 def hands(workers: int, address: str | None) -> AbstractContextManager[int]:
     """How many workers there are: on the cluster at this address, or here."""
     from dprad.workers import cluster
@@ -82,6 +102,8 @@ class Population:
         keep missing values as a category (default), drop such rows, or refuse them.
     domain
         Possible whole values of the only column, as low:high.
+    glob
+        Whether *, ? and [...] in --data stand for several files.
     uniform
         Instead of --data: so many equally likely values 0, 1, 2, ...
 
@@ -92,19 +114,21 @@ class Population:
     weight: Annotated[str | None, Parameter(group=PRIOR)] = None
     missing: Annotated[str | None, Parameter(group=PRIOR)] = None
     domain: Annotated[str | None, Parameter(group=PRIOR)] = None
+    glob: Annotated[bool, Parameter(group=PRIOR, negative=())] = False
     uniform: Annotated[float | None, Parameter(group=PRIOR)] = None
 
     def given(self) -> dict[str, Any]:
         """Options that were used."""
-        return {f"--{f.name}": getattr(self, f.name) for f in fields(self)}
+        own = {f"--{f.name}": getattr(self, f.name) for f in fields(self)}
+        return {name: None if value is False else value for name, value in own.items()}
 
     def prior(self) -> Prior:
         """A file, equally likely values, or nothing known."""
         from dprad.priors import Prior
 
         if self.data is None:
-            for name in ("columns", "weight", "missing", "domain"):
-                if getattr(self, name) is not None:
+            for name in ("columns", "weight", "missing", "domain", "glob"):
+                if getattr(self, name):
                     raise DpradError(f"--{name} goes with --data, which is missing.")
             if self.uniform is None:
                 return Prior.unknown()
@@ -126,6 +150,7 @@ class Population:
             weight=self.weight,
             missing=self.missing or "keep",
             domain=values,
+            glob=self.glob,
         )
 
 

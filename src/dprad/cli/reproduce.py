@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from dprad.cli.options import hands
+from dprad.cli.options import Whole, hands
 from dprad.cli.output import show
 from dprad.errors import DpradError, whole
 
@@ -18,11 +18,11 @@ def reproduce(
     *,
     list_: Annotated[bool, Parameter(name="--list", negative=())] = False,
     data: str | None = None,
-    runs: int | None = None,
+    runs: Whole | None = None,
     out: str = "reproduction",
     quick: Annotated[bool, Parameter(negative=())] = False,
-    rng: int = 0,
-    workers: int = 1,
+    rng: Whole = 0,
+    workers: Whole = 1,
     cluster: str | None = None,
 ) -> int:
     """Remake an experiment of the paper: table, figure, parameters, and how it agrees.

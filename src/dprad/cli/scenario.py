@@ -38,6 +38,7 @@ def report(
     /,
     *,
     out: Annotated[Path, Parameter(name=["--out", "-o"])] = Path("report.html"),
+    allow_code: Annotated[bool, Parameter(negative=())] = False,
 ) -> int:
     """Answer every question of a scenario in one HTML file, to hand to others.
 
@@ -49,6 +50,8 @@ def report(
         The scenario file; without one, the built-in example.
     out
         The file to write.
+    allow_code
+        Import and run the function that the scenario names for its audit.
 
     """
     from dprad import scenario as scenarios
@@ -56,7 +59,8 @@ def report(
 
     found = scenarios.builtin() if scenario is None else scenarios.load(scenario)
     name = "" if scenario is None else f" {scenario.name}"
-    made = report_scenario(found, out, command=f"dprad report{name} -o {out.name}")
+    command = f"dprad report{name} -o {out.name}"
+    made = report_scenario(found, out, command=command, allow_code=allow_code)
     show(f"Wrote {made} ({made.stat().st_size / 1000:.0f} kB).")
     return 0
 

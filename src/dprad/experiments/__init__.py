@@ -20,6 +20,7 @@ from typing import Any
 
 from dprad.clock import tell
 from dprad.errors import DpradError, one_of
+from dprad.journal import Journal, first_line
 from dprad.workers import stream
 
 Row = dict[str, Any]
@@ -82,32 +83,37 @@ def cells(options: Options, grid: list[Row], work: Callable[[Row, int], list[Row
     `work(cell, seed)` gives a cell's rows; the seed depends on the cell's place and nothing else.
     """
     plain = {"out": None, "workers": None, "data": bool(options.data)}  # no number depends on them
-    about = json.dumps(asdict(options) | plain, sort_keys=True)
+    about = {"dprad": "experiment", "options": asdict(options) | plain}
+    journal = None if options.out is None else _journal(options, about)
     done: dict[str, list[Row]] = {}
-    file = None if options.out is None else options.out / f"{options.name}.cells.jsonl"
-    if file is not None:
-        lines = file.read_text().splitlines() if file.exists() else []
-        whole = [about]
-        for line in lines[1:] if lines[:1] == [about] else []:
-            try:
-                key, rows = json.loads(line)
-            except ValueError:
-                continue  # cut off by a kill
-            done[key] = rows
-            whole.append(line)
-        file.write_text("\n".join(whole) + "\n")
+    if journal is not None:
+        done = {row["cell"]: row["rows"] for row in journal.rows}
     keys = [json.dumps(cell, sort_keys=True) for cell in grid]
     new = [i for i, key in enumerate(keys) if key not in done and keys.index(key) == i]
     tasks = [(grid[i], 1000 * options.rng + i) for i in new]
     with closing(stream(work, tasks, options.workers, threads=False)) as fresh:
         for i, key in enumerate(keys):
             if key not in done:
-                done[key] = next(fresh)
-                if file is not None:
-                    with file.open("a") as out:
-                        out.write(json.dumps([key, done[key]], default=float) + "\n")
+                done[key] = json.loads(json.dumps(next(fresh), default=float))
+                if journal is not None:
+                    journal.append({"cell": key, "rows": done[key]})
             tell(f"{options.name}, cells", i + 1, len(grid))
     return [row for key in keys for row in done[key]]
+
+
+def _journal(options: Options, about: Row) -> Journal:
+    """Finished cells of this experiment; those of other options are begun anew."""
+    assert options.out is not None
+    options.out.mkdir(parents=True, exist_ok=True)
+    file = options.out / f"{options.name}.cells.jsonl"
+    plain = json.loads(json.dumps(about, default=str))
+    before = first_line(file)
+    ours = before is not None and before.get("dprad") == "experiment"
+    if ours and before != plain | {"check": before.get("check")}:  # type: ignore[union-attr]
+        file.unlink()
+    return Journal.open(
+        file, plain, lambda first: "" if first.get("dprad") == "experiment" else "it is not ours"
+    )
 
 
 # -- what is written -------------------------------------------------------------------------------

@@ -6,6 +6,8 @@ releases, noise, audits, each figure with its table, and how to make the report 
 
 from __future__ import annotations
 
+import os
+import tempfile
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,8 @@ from dprad.comparison import compare
 from dprad.errors import DpradError
 from dprad.plots.odds import grids
 from dprad.plots.style import svg
+from dprad.reporting.published import SAID as ROUNDED
+from dprad.reporting.published import published
 from dprad.results import Audit, Calibration, Comparison, Risk
 from dprad.scenario import Answers, Scenario, answer
 
@@ -75,6 +79,7 @@ def report(results: Any, path: Any, *, title: str = "What does epsilon mean here
                 "report takes results of assess, calibrate, compare and audit, but got a "
                 f"{type(result).__name__}."
             )
+    found = [published(result) for result in found]
     sections = [_any(result, f"{i}. ") for i, result in enumerate(found, 1)]
     risks = [r.risk if isinstance(r, Calibration) else r for r in found]
     risks = [r for r in risks if isinstance(r, Risk)]
@@ -83,9 +88,17 @@ def report(results: Any, path: Any, *, title: str = "What does epsilon mean here
     return _write(_page(title, lead, top, "", tuple(sections)), path)
 
 
-def report_scenario(scenario: Scenario, path: Any, *, command: str = "") -> Path:
-    """Answer every question of a scenario and write the report."""
-    found = answer(scenario)
+def report_scenario(
+    scenario: Scenario, path: Any, *, command: str = "", allow_code: bool = False
+) -> Path:
+    """Answer every question of a scenario and write the report, but not over what it reads."""
+    out = Path(path).resolve()
+    data = scenario.population.get("data")
+    inputs = [Path(scenario.name), *([] if data is None else [scenario.folder / str(data)])]
+    for read in inputs:
+        if read.exists() and out == read.resolve():
+            raise DpradError(f"{path} is read for this report; write it to another file.")
+    found = answer(scenario, allow_code=allow_code)
     return _write(page_of(found, command), path)
 
 
@@ -97,14 +110,19 @@ def html_of(found: Answers, command: str = "") -> str:
 def page_of(found: Answers, command: str = "") -> Page:
     """All sections of a scenario's report; the first release is told first."""
     scenario = found.scenario
-    accepted = scenario.accepted
+    accepted, exceeded = scenario.accepted, found.exceeded
+    found = replace(
+        found,
+        risks=tuple(tuple(map(published, row)) for row in found.risks),
+        plans=tuple(tuple(p and published(p) for p in row) for row in found.plans),
+    )
     first = max(found.risks[0], key=lambda r: r.interval[1])
     release, threat, worst = found.worst
     verdict = []
     if worst is not first:
         verdict.append(f"Largest here: {explain.number(worst)} ({release}, against {threat}).")
     if accepted is not None:
-        word = "may exceed" if found.exceeded else "stays within"
+        word = "may exceed" if exceeded else "stays within"
         verdict.append(f"The extra risk {word} the accepted {accepted:g}.")
     sections = [
         _attackers(found),
@@ -163,7 +181,7 @@ def _bounds(found: Answers) -> list[Section]:
             size=(6.6, 0.9 + 0.33 * len(valid)),
         )
         rows = [("bound", "extra risk, at most", "from")]
-        rows += [(b.title, explain.above(b.value or 0.0, 6), b.source) for b in valid]
+        rows += [(b.title, explain.above(b.value or 0.0), b.source) for b in valid]
         said = f"What follows from the promise alone ({release.name}). The smallest bound counts."
         return [Section("Bounds", (said,), figure, tuple(rows))]
     return []
@@ -230,7 +248,7 @@ def _compared(found: Answers) -> list[Section]:
         )
     except DpradError:
         return []
-    section = _any(table, "")
+    section = _any(published(table), "")
     said = f"What each mechanism costs in accuracy. The attacker: {scenario.threats[0][0]}."
     return [Section("Risk and usefulness", (said,), section.figure, section.table)]
 
@@ -240,14 +258,16 @@ def _line(
 ) -> list[Risk] | None:
     try:
         return [
-            assess(
-                replace(release, numbers=release.numbers | {parameter: v}).subject(
-                    scenario.prior, threat
-                ),
-                prior=scenario.prior,
-                threat=threat,
-                query=release.query,
-                trials=2000,
+            published(
+                assess(
+                    replace(release, numbers=release.numbers | {parameter: v}).subject(
+                        scenario.prior, threat
+                    ),
+                    prior=scenario.prior,
+                    threat=threat,
+                    query=release.query,
+                    trials=2000,
+                )
             )
             for v in values
         ]
@@ -317,7 +337,10 @@ def _again(scenario: Scenario, command: str) -> Section:
         + (f", with: {command}" if command else "")
         + ".",
     )
-    return Section("Make this report again", text, code=scenario.text)
+    # counts of people are theirs
+    code = "(It holds counts of the population, and is not shown.)"
+    code = code if "counts" in scenario.population else scenario.text
+    return Section("Make this report again", (*text, ROUNDED), code=code)
 
 
 def _any(result: Any, prefix: str) -> Section:
@@ -380,9 +403,19 @@ def _render(page: Page) -> str:
 
 
 def _write(page: Page, path: Any) -> Path:
-    file = Path(path)
+    """Beside it first, then in its place: never half a report."""
+    file, text = Path(path), _render(page)
     try:
-        file.write_text(_render(page), encoding="utf-8")
+        handle, name = tempfile.mkstemp(dir=file.parent, prefix=".dprad-", suffix=".html")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as out:
+                out.write(text)
+            mask = os.umask(0)
+            os.umask(mask)
+            Path(name).chmod(0o666 & ~mask)  # to be handed to others, as far as is usual here
+            Path(name).replace(file)
+        finally:
+            Path(name).unlink(missing_ok=True)
     except OSError as error:
         raise DpradError(f"{file} cannot be written: {error.strerror}.") from None
     return file

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dprad.assessment import assess
@@ -75,8 +75,19 @@ class Answers:
         }
 
 
-def answer(scenario: Scenario, *, plans: bool = True, audits: bool = True) -> Answers:
-    """Ask all questions; calibrations and audits only if wanted."""
+def answer(
+    scenario: Scenario, *, plans: bool = True, audits: bool = True, allow_code: bool = False
+) -> Answers:
+    """Ask all questions; calibrations and audits only if wanted.
+
+    A scenario may name a function to audit. To import and run it is refused unless `allow_code`.
+    """
+    about = scenario.audit or {}
+    if audits and "function" in about and not allow_code:
+        raise DpradError(
+            f"{scenario.name} asks to import and run {about['function']!r}. If you would run that "
+            "code yourself, say so: --allow-code (in Python: allow_code=True)."
+        )
     risks = tuple(
         tuple(_risk(scenario, release, name, threat) for name, threat in scenario.threats)
         for release in scenario.releases
@@ -146,7 +157,8 @@ def _audits(scenario: Scenario) -> list[tuple[str, Audit]]:
         run = load(about["function"], scenario.folder)
         name, threat = scenario.threats[0]
         result = audit(run, claim=claim, prior=scenario.prior, threat=threat, **question)
-        return [(f"{about['function']} ({name})", result)]
+        note = f"this report imported and ran {about['function']}"
+        return [(f"{about['function']} ({name})", replace(result, notes=(*result.notes, note)))]
     found = []
     for release in scenario.releases:
         if release.mechanism is None:

@@ -190,6 +190,8 @@ TOP = {
     "audit": AUDIT,
 }
 MANY = ("threats", "releases")
+# Bytes of a scenario file.
+LONGEST = 1_000_000
 SOURCES = ("builtin", "data", "counts", "uniform", "unknown")
 
 
@@ -197,13 +199,19 @@ def load(path: Any) -> Scenario:
     """The scenario in a file."""
     file = Path(path)
     try:
+        if file.exists() and not file.is_file():
+            raise DpradError(f"{file} is not a file.")
+        if file.stat().st_size > LONGEST:
+            raise DpradError(f"{file} is too long for a scenario file.")
         text = file.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise DpradError(
             f"{file}: there is no such file. `dprad init` writes an example."
         ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise DpradError(f"{file} cannot be read: {error}.") from None
+    except (OSError, UnicodeDecodeError):
+        raise DpradError(
+            f"{file} cannot be read: it is not text in UTF-8, or not allowed."
+        ) from None
     return parse(text, name=str(file), folder=file.parent)
 
 
@@ -220,6 +228,9 @@ def parse(text: str, *, name: str, folder: Path) -> Scenario:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise DpradError(f"{name} is not TOML: {error}.") from None
+    except (ValueError, RecursionError) as error:
+        what = "is nested too deeply" if isinstance(error, RecursionError) else "has a huge number"
+        raise DpradError(f"{name} {what}.") from None
     wrong = _Wrong(name, text)
     checked = _structure(raw, wrong)
     wrong.stop()

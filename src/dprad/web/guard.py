@@ -57,7 +57,7 @@ class Guard:
             return
         path = scope["path"].removeprefix(self.prefix)
         raw = scope.get("raw_path", scope["path"].encode()).removeprefix(self.prefix.encode())
-        inner = {**scope, "path": path, "raw_path": raw, "root_path": self.prefix}
+        inner = {**scope, "path": path, "raw_path": raw}
         if kind == "websocket":
             await self.app(inner, receive, send)
             return

@@ -19,6 +19,7 @@ from dprad.priors import Prior
 from dprad.results import Calibration, Risk
 from dprad.scenario.answers import plan
 from dprad.scenario.file import Release, Scenario
+from dprad.tables import Limits
 from dprad.threats import Threat
 
 PROMISE, RELEASE = "promise", "release"
@@ -31,6 +32,8 @@ SLIDERS = {
 }
 # Tables with more values than this are not asked about noise on numbers: it would take too long.
 MANY = 2000
+# What is read of a file that somebody uploads.
+LIMITS = Limits(columns=12, rows=5_000_000, distinct=50_000, seconds=30.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -273,16 +276,11 @@ def uniform(size: int) -> Population:
 
 
 def from_file(path: str, name: str) -> Population:
-    """A table of the user's; errors name it as he does."""
+    """A table of the user's, within limits; errors name it as they do."""
     try:
-        prior = Prior.from_data(path)
+        prior = Prior.from_data(path, limits=LIMITS)
     except DpradError as error:
         raise DpradError(str(error).replace(path, name)) from None
-    if len(prior.columns) > 12:
-        raise DpradError(
-            f"{name} has {len(prior.columns)} columns; records of so many are nearly all "
-            "different. Keep those that matter, and load it again."
-        )
     quoted = _toml(name)
     return Population(
         name,
@@ -296,10 +294,9 @@ def from_file(path: str, name: str) -> Population:
 def _toml(value: Any) -> str:
     """Strings, lists and numbers of TOML are those of JSON; tables are not."""
     if isinstance(value, dict):
-        return (
-            "{ " + ", ".join(f"{json.dumps(str(k))} = {_toml(v)}" for k, v in value.items()) + " }"
-        )
-    return json.dumps(list(value) if isinstance(value, tuple) else value)
+        return "{ " + ", ".join(f"{_toml(str(k))} = {_toml(v)}" for k, v in value.items()) + " }"
+    text = json.dumps(list(value) if isinstance(value, tuple) else value, ensure_ascii=False)
+    return text.replace("\x7f", "\\u007f")
 
 
 def _quoted(text: str) -> str:

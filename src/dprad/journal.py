@@ -1,0 +1,118 @@
+"""A journal: an append-only file of JSON lines that can be cut off but not be edited unseen.
+
+The first line says what the file is about. Each line carries a checksum over itself and the line
+before, so a line that was damaged, edited, left out or moved is refused. Whoever computes the
+checksums can forge a journal, so it is private to its owner. Only a last line without an end, which
+a kill leaves behind, is dropped. Nothing in it is executed, and no other file is written over.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dprad.errors import DpradError
+
+
+@dataclass(slots=True)
+class Journal:
+    """An open journal; `rows` is what was in it, without the first line."""
+
+    path: Path
+    rows: list[dict[str, Any]]
+    check: str
+
+    @classmethod
+    def open(
+        cls, path: Any, about: dict[str, Any], refuse: Callable[[dict[str, Any]], str]
+    ) -> Journal:
+        """Begin a journal about this, or go on with one.
+
+        ``refuse(first)`` says why a journal with this first line is another one, or nothing.
+        """
+        file = Path(path)
+        try:
+            if not file.exists() or (file.is_file() and file.stat().st_size == 0):
+                return cls(file, [], _begin(file, about))
+            return cls._read(file, refuse)
+        except OSError as error:
+            raise DpradError(f"{file} cannot be used: {error.strerror or error}.") from None
+
+    @classmethod
+    def _read(cls, file: Path, refuse: Callable[[dict[str, Any]], str]) -> Journal:
+        if not file.is_file():
+            raise DpradError(f"{file} is not a file.")
+        whole, _, torn = file.read_bytes().rpartition(b"\n")
+        first, *rest = whole.split(b"\n")
+        header = _parsed(first)
+        why = "this is not a file of ours" if header is None else refuse(header)
+        if header is None or why:
+            raise DpradError(f"{file} cannot be used: {why}. Choose another file.")
+        rows, check = [], ""
+        for number, row in enumerate([header, *map(_parsed, rest)], start=1):
+            bare = None if row is None else {k: v for k, v in row.items() if k != "check"}
+            check = "" if bare is None else _line(bare, check)[1]
+            if row is None or bare is None or row.get("check") != check:
+                raise DpradError(
+                    f"{file} is damaged: line {number} is not what was written. Choose another "
+                    "file."
+                )
+            rows.append(bare)
+        if torn:
+            with file.open("r+b") as out:
+                out.truncate(len(whole) + 1)
+        return cls(file, rows[1:], check)
+
+    def append(self, row: dict[str, Any]) -> None:
+        """A line, on disk before anything else happens."""
+        text, self.check = _line(row, self.check)
+        with self.path.open("ab") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def first_line(path: Any) -> dict[str, Any] | None:
+    """What a file says it is about; None if it is not there or says nothing."""
+    try:
+        with Path(path).open("rb") as file:
+            return _parsed(file.readline(2**20))
+    except OSError:
+        return None
+
+
+def _begin(path: Path, about: dict[str, Any]) -> str:
+    """The first line, whole or not at all, and never over a file with something in it."""
+    text, check = _line(about, "")
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".dprad-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        path.unlink(missing_ok=True)
+        os.link(name, path)
+    finally:
+        Path(name).unlink()
+    return check
+
+
+def _line(plain: dict[str, Any], before: str) -> tuple[bytes, str]:
+    """A line with its checksum, which continues that of the line before."""
+    body = json.dumps(plain, sort_keys=True)
+    check = hashlib.sha256((before + body).encode()).hexdigest()
+    return json.dumps({**plain, "check": check}).encode() + b"\n", check
+
+
+def _parsed(line: bytes) -> dict[str, Any] | None:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return row if isinstance(row, dict) else None
