@@ -10,7 +10,7 @@ demo: $(VENV)/.demo  ## make the environment, install, answer "what does epsilon
 	$(BIN)/dprad report -o demo-report.html
 
 test: $(VENV)/.test browser java lint  ## install what the tests need, lint, type-check, run the tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: $(VENV)/.test
 	$(BIN)/ruff format --check .

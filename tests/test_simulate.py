@@ -60,7 +60,7 @@ def test_an_attack_made_for_another_game():
     assert by_value.interval[0] <= assess(mechanism, prior=prior).rad <= by_value.interval[1]
     other = Prior.from_counts({"b": 5, "c": 3, "d": 1})
     strange = optimal_attack(mechanism, prior=Prior.from_counts({"a": 5, "b": 3, "c": 1}))
-    with pytest.raises(DpradError, match="guessed 'a'"):
+    with pytest.raises(DpradError, match="guessed a str"):
         simulate(mechanism, strange, prior=other)
 
 
@@ -121,8 +121,8 @@ def test_words():
     [
         ({"attack": 3}, "must be a function"),
         ({"attack": lambda o, k: [0]}, "returned 1 for"),
-        ({"attack": lambda o, k: [9] * len(o)}, "guessed 9"),
-        ({"attack": lambda o, k: [[0]] * len(o)}, r"guessed \[0\]"),
+        ({"attack": lambda o, k: [9] * len(o)}, "guessed a int"),
+        ({"attack": lambda o, k: [[0]] * len(o)}, "guessed a list"),
         ({"attack": lambda o, k: None}, "list of guesses"),
         ({"trials": 1}, "trials"),
         ({"rng": -1}, "rng"),

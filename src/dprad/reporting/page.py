@@ -55,6 +55,7 @@ class Page:
     assumptions: tuple[str, ...]
     sections: tuple[Section, ...] = field(default_factory=tuple)
     asked: bool = False  # whether it is only asked if the record was used
+    note: str = ROUNDED
 
 
 def report(results: Any, path: Any, *, title: str = "What does epsilon mean here?") -> Path:
@@ -340,7 +341,7 @@ def _again(scenario: Scenario, command: str) -> Section:
     # counts of people are theirs
     code = "(It holds counts of the population, and is not shown.)"
     code = code if "counts" in scenario.population else scenario.text
-    return Section("Make this report again", (*text, ROUNDED), code=code)
+    return Section("Make this report again", text, code=code)
 
 
 def _any(result: Any, prefix: str) -> Section:

@@ -1,0 +1,463 @@
+"""Nothing that dprad says or writes names a value of a record, unless that is asked for."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pytest
+
+import dprad
+from dprad import DpradError, Prior, PureDP, Threat, assess, audit, mechanisms, show_records
+from dprad.cli import main
+from dprad.reporting import report
+from dprad.tables import Limits
+
+SECRETS = ("Zyxwvut", "Quuxitis", "918273", "Plugh")
+ONE = PureDP(1.0, neighbours="replace-one")
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "people.csv"
+    rows = ["Zyxwvut,93,Quuxitis,918273", *(f"Plugh{i},{30 + i % 9},none,{i}" for i in range(40))]
+    path.write_text("name,age,diagnosis,salary\n" + "\n".join(rows) + "\n")
+    return path
+
+
+def silent(text):
+    return not any(secret in text for secret in SECRETS)
+
+
+MODULE = """
+def plain(record, rng):
+    return len(record)
+def fails(record, rng):
+    raise ValueError(f"cannot handle {record!r}")
+def returns_nothing(record, rng):
+    return None
+"""
+
+
+def run(arguments, capsys):
+    with pytest.raises(SystemExit) as done:
+        main(arguments)
+    out = capsys.readouterr()
+    return done.value.code, out.out + out.err
+
+
+COMMANDS = [
+    "assess --mechanism grr --epsilon 1 --data {data} --columns diagnosis",
+    "assess --mechanism grr --epsilon 1 --data {data} --knows age --target diagnosis --bounds",
+    "assess --mechanism laplace --epsilon 1 --data {data} --columns name",
+    "assess --mechanism laplace --epsilon 1 --data {data} --columns salary --sensitivity 3",
+    "assess --mechanism laplace --epsilon 1 --data {data} --columns salary --clamp 0:9",
+    "assess --mechanism duchi --epsilon 1 --data {data} --columns diagnosis",
+    "assess --mechanism grr --epsilon 1 --data {data} --columns salary --domain 0:10",
+    "assess --mechanism grr --epsilon 1 --data {data} --columns nam",
+    "assess --mechanism grr --epsilon 1 --data {data} --columns name --loss absolute --eta 1",
+    "assess --mechanism grr --epsilon 1 --data {data} --weight name --columns age",
+    "assess --mechanism grr --epsilon 1 --data {data} --weight diagnosis --columns age --json",
+    "calibrate --max-risk 0.1 --mechanism grr --data {data} --columns diagnosis",
+    "compare --mechanisms grr,oue --epsilon 1,2 --data {data} --columns diagnosis",
+    "audit own_module:plain --claim 1 --neighbours replace-one --data {data} --columns name "
+    "--trials 400",
+    "audit own_module:fails --claim 1 --neighbours replace-one --data {data} --columns name "
+    "--trials 400",
+    "audit own_module:fails --claim 1 --neighbours replace-one --data {data} --columns name "
+    "--trials 400 --workers 2",
+    "audit own_module:returns_nothing --claim 1 --neighbours replace-one --data {data} "
+    "--columns diagnosis",
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands_are_silent(command, table, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own_module.py").write_text(MODULE)
+    monkeypatch.delitem(sys.modules, "own_module", raising=False)
+    code, text = run(command.format(data=table).split(), capsys)
+    assert code in (0, 1, 2) and "internal error" not in text
+    assert silent(text), text
+
+
+def test_they_speak_if_asked(table, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own_module.py").write_text(MODULE)
+    monkeypatch.delitem(sys.modules, "own_module", raising=False)
+    command = f"audit own_module:fails --claim 1 --neighbours replace-one --data {table} "
+    command += "--columns name"
+    code, text = run([*command.split(), "--show-records"], capsys)
+    assert code == 2 and "cannot handle" in text and not silent(text)
+
+
+SCENARIO = """title = "Ours"
+[population]
+data = "people.csv"
+columns = ["diagnosis", "age"]
+[[threats]]
+target = ["diagnosis"]
+[[releases]]
+mechanism = "grr"
+epsilon = 1.0
+query = "diagnosis"
+[accepted]
+risk = 0.1
+[audit]
+trials = 2000
+"""
+
+
+def test_reports_are_silent(table, tmp_path, capsys):
+    (tmp_path / "own.toml").write_text(SCENARIO)
+    code, text = run(["report", str(tmp_path / "own.toml"), "-o", str(tmp_path / "r.html")], capsys)
+    assert code == 0, text
+    html = (tmp_path / "r.html").read_text()
+    assert silent(html) and silent(text)
+    prior = Prior.from_data(table, columns=["name"])
+    found = audit(lambda record, rng: record, claim=ONE, prior=prior, trials=400)
+    assert found.verdict == "violated"
+    report([found], tmp_path / "a.html")
+    assert silent((tmp_path / "a.html").read_text()) and silent(str(found))
+    assert re.search(r"compared record number \d+ and record number \d+ of 41", str(found))
+    with show_records():
+        shown = audit(lambda record, rng: record, claim=ONE, prior=prior, trials=400)
+    assert not silent(str(shown))
+
+
+def test_reports_do_not_tell_one_positive_from_five(tmp_path):
+    texts = set()
+    for positives in range(1, 6):
+        prior = Prior.from_counts({"no": 1000 - positives, "yes": positives})
+        risk = assess(mechanisms.GRR(epsilon=1.0, size=2), prior=prior)
+        bound = assess(ONE, prior=prior, threat=Threat(knows="everything"))
+        path = tmp_path / f"{positives}.html"
+        report([risk, bound], path)
+        texts.add(path.read_text())
+    assert len(texts) == 1
+    assert "rounded up to hundredths" in texts.pop()
+
+
+def test_counts_of_a_scenario_stay_with_its_owner(tmp_path, capsys):
+    scenario = tmp_path / "own.toml"
+    scenario.write_text(
+        "[population]\ncounts = { no = 99887, Quuxitis = 3 }\n"
+        '[[releases]]\nmechanism = "grr"\nepsilon = 1.0\n'
+    )
+    code, text = run(["report", str(scenario), "-o", str(tmp_path / "r.html")], capsys)
+    assert code == 0, text
+    html = (tmp_path / "r.html").read_text()
+    assert "99887" not in html and "Quuxitis" not in html
+
+
+# -- files -----------------------------------------------------------------------------------------
+def test_reports_are_whole_and_never_over_what_they_read(table, tmp_path, capsys, monkeypatch):
+    scenario = tmp_path / "own.toml"
+    scenario.write_text(SCENARIO.replace("[audit]\ntrials = 2000\n", ""))
+    for path in (scenario, table, tmp_path / "." / "people.csv"):
+        before = path.read_text()
+        code, text = run(["report", str(scenario), "-o", str(path)], capsys)
+        assert code == 2 and "write it to another file" in text
+        assert path.read_text() == before
+    target = tmp_path / "r.html"
+    target.write_text("an earlier report")
+    monkeypatch.setattr("dprad.reporting.page._render", broken)
+    code, _ = run(["report", str(scenario), "-o", str(target)], capsys)
+    assert code == 2 and target.read_text() == "an earlier report"
+    assert [p.name for p in tmp_path.iterdir() if p.name.startswith(".dprad-")] == []
+
+
+def broken(page):
+    raise OSError(28, "No space left on device")
+
+
+def test_what_duckdb_spills_is_private(table, monkeypatch):
+    seen = []
+    real = duckdb.connect
+
+    def watched(*args, **kwargs):
+        folder = Path(kwargs["config"]["temp_directory"])
+        seen.append((folder, stat.S_IMODE(folder.stat().st_mode)))
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr(duckdb, "connect", watched)
+    Prior.from_data(table, columns=["diagnosis"])
+    (folder, mode) = seen[0]
+    assert mode == 0o700 and folder != Path(tempfile.gettempdir()) and not folder.exists()
+
+
+def test_duckdb_reads_the_named_file_and_nothing_else(table, tmp_path, monkeypatch):
+    other = tmp_path / "other.csv"
+    other.write_text("a,b\n1,2\n")
+    caught = []
+    real = dprad.tables._table
+
+    def prying(connection, *rest):
+        for statement in (
+            f"SELECT * FROM read_csv('{other}')",
+            "SELECT * FROM read_csv('https://example.com/x.csv')",
+            "SELECT * FROM read_parquet('s3://bucket/x.parquet')",
+            "INSTALL httpfs",
+            "LOAD httpfs",
+            f"COPY (SELECT 1) TO '{tmp_path}/out.csv'",
+            f"ATTACH '{tmp_path}/db.duckdb'",
+            "SET enable_external_access = true",
+            "SET allowed_paths = ['/etc/passwd']",
+        ):
+            with pytest.raises(duckdb.Error) as error:
+                connection.execute(statement).fetchall()
+            caught.append(type(error.value).__name__)
+        return real(connection, *rest)
+
+    monkeypatch.setattr(dprad.tables, "_table", prying)
+    assert Prior.from_data(table, columns=["age"]).size > 3
+    assert len(caught) == 9
+    assert not (tmp_path / "out.csv").exists() and not (tmp_path / "db.duckdb").exists()
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "http://127.0.0.1:9/x.csv", "https://example.com/x.csv", "s3://bucket/x.parquet",
+        "gs://bucket/x.csv", "hf://datasets/x.csv", "file:///etc/passwd.csv",
+    ],
+)  # fmt: skip
+def test_addresses_are_not_paths(path, capsys):
+    with pytest.raises(DpradError, match="does not exist"):
+        Prior.from_data(path)
+    code, _ = run(["assess", "--mechanism", "grr", "--epsilon", "1", "--data", path], capsys)
+    assert code == 2
+
+
+def test_paths_are_literal_unless_glob(tmp_path, capsys):
+    (tmp_path / "data1.csv").write_text("v\n1\n2\n")
+    (tmp_path / "data[1].csv").write_text("v\n3\n4\n5\n")
+    (tmp_path / "a*b.csv").write_text("v\n7\n8\n")
+    (tmp_path / "a{x,y}'?.csv").write_text("v\n9\n")
+    assert Prior.from_data(tmp_path / "data[1].csv").support.tolist() == [3, 4, 5]
+    assert Prior.from_data(tmp_path / "a*b.csv").support.tolist() == [7, 8]
+    assert Prior.from_data(tmp_path / "a{x,y}'?.csv").support.tolist() == [9]
+    assert Prior.from_data(f"{tmp_path}/data[1].csv", glob=True).support.tolist() == [1, 2]
+    assert Prior.from_data(f"{tmp_path}/data*.csv", glob=True).size == 5
+    with pytest.raises(DpradError, match="ask for glob"):
+        Prior.from_data(f"{tmp_path}/d*.csv")
+    command = ["assess", "--mechanism", "grr", "--epsilon", "1", "--data", f"{tmp_path}/d*.csv"]
+    assert run(command, capsys)[0] == 2
+    assert run([*command, "--glob"], capsys)[0] == 0
+
+
+def test_a_pipe_is_not_waited_for(tmp_path, capsys):
+    pipe = tmp_path / "pipe.csv"
+    os.mkfifo(pipe)
+    with pytest.raises(DpradError, match="is not a file"):
+        Prior.from_data(pipe)
+    toml = tmp_path / "pipe.toml"
+    os.mkfifo(toml)
+    assert run(["assess", str(toml)], capsys) == (2, f"dprad: {toml} is not a file.\n")
+    with pytest.raises(DpradError, match="not a file"):
+        audit(lambda r, rng: r, claim=ONE, prior=Prior.uniform(2), state=pipe)
+
+
+LIMITS = Limits(columns=5, rows=1000, distinct=50, seconds=20.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (",".join(f"c{i}" for i in range(5000)) + "\n" + ",".join("1" * 5000) + "\n", "columns"),
+        ("a\n" + "1\n" * 1001, "1,000 rows"),
+        ("a\n" + "\n".join(map(str, range(51))) + "\n", "50 different records"),
+    ],
+)
+def test_limits_of_files(text, words, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(text)
+    with pytest.raises(DpradError, match=words):
+        Prior.from_data(path, limits=LIMITS)
+
+
+def test_parquet_is_refused_by_what_it_says_of_itself(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    path = tmp_path / "bomb.parquet"
+    parquet.write_table(pyarrow.table({"a": pyarrow.array(np.zeros(3_000_000))}), path)
+    assert path.stat().st_size < 1_000_000
+    begin = time.monotonic()
+    with pytest.raises(DpradError, match="1,000 rows"):
+        Prior.from_data(path, limits=LIMITS)
+    assert time.monotonic() - begin < 30
+    wide = pyarrow.table({f"c{i}": [1] for i in range(300)})
+    parquet.write_table(wide, path)
+    with pytest.raises(DpradError, match="columns"):
+        Prior.from_data(path, limits=LIMITS)
+
+
+def test_slow_files_are_interrupted(tmp_path, monkeypatch):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n1,2\n")
+    monkeypatch.setattr(dprad.tables, "_table", lambda connection, *_: connection.table_function(
+        "range", [10**12]
+    ))  # fmt: skip
+    quick = Limits(columns=5, rows=10**13, distinct=10**13, seconds=0.5)
+    with pytest.raises(DpradError):
+        Prior.from_data(path, limits=quick)
+
+
+def test_long_headers_are_a_sentence(tmp_path, capsys):
+    path = tmp_path / "t.csv"
+    path.write_text("a," + "b" * 200_000 + "\n1,2\n")
+    code, text = run(
+        ["assess", "--mechanism", "grr", "--epsilon", "1", "--data", str(path)], capsys
+    )
+    assert code == 2 and "internal error" not in text
+
+
+# -- scenario files --------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "text",
+    ["x = " + "9" * 5000, "x = " + "[" * 100_000, "x = " + "{a=" * 5000, "a." * 50_000 + "b = 1"],
+)
+def test_monstrous_toml_is_a_sentence(text, tmp_path, capsys):
+    path = tmp_path / "t.toml"
+    path.write_text(text)
+    code, said = run(["assess", str(path)], capsys)
+    assert code == 2 and "internal error" not in said and len(said) < 500
+
+
+CODE = """[population]
+uniform = 2
+[[releases]]
+mechanism = "grr"
+epsilon = 1.0
+[audit]
+trials = 400
+function = "{}"
+claim = 1.0
+"""
+
+
+def test_code_runs_only_if_allowed(tmp_path, capsys, monkeypatch):
+    mark = tmp_path / "ran"
+    (tmp_path / "beside.py").write_text(
+        f"open({str(mark)!r}, 'w').close()\ndef run(record, rng):\n    return record\n"
+    )
+    # a file beside the scenario must not take the place of an installed module
+    (tmp_path / "matplotlib.py").write_text(f"open({str(mark)!r}, 'w').close()\nraise OSError\n")
+    scenario = tmp_path / "own.toml"
+    scenario.write_text(CODE.format("beside:run"))
+    target = str(tmp_path / "r.html")
+    code, text = run(["report", str(scenario), "-o", target], capsys)
+    assert code == 2 and "--allow-code" in text and not mark.exists()
+    scenario.write_text(CODE.format("os:system"))
+    assert run(["report", str(scenario), "-o", target], capsys)[0] == 2
+    for command in ("assess", "calibrate"):
+        run([command, str(scenario)], capsys)
+    assert not mark.exists()
+    scenario.write_text(CODE.format("beside:run"))
+    done = subprocess.run(
+        [sys.executable, "-m", "dprad", "report", "own.toml", "-o", target, "--allow-code"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "imported and ran beside:run" in Path(target).read_text()
+
+
+def test_nothing_in_the_current_folder_comes_first(tmp_path):
+    (tmp_path / "scipy.py").write_text("raise SystemExit('hijacked')\n")
+    (tmp_path / "json.py").write_text("raise SystemExit('hijacked')\n")
+    command = "assess --epsilon 1 --neighbours replace-one --uniform 20"
+    for start in ([sys.executable, "-m", "dprad"], [str(Path(sys.executable).with_name("dprad"))]):
+        if not Path(start[0]).exists():
+            continue
+        done = subprocess.run(
+            [*start, *command.split()], cwd=tmp_path, capture_output=True, text=True, timeout=120
+        )
+        assert done.returncode == 0 and "hijacked" not in done.stdout + done.stderr
+
+
+# -- time and memory -------------------------------------------------------------------------------
+def test_a_trillion_runs_stop_in_time():
+    result = audit(
+        mechanisms.GRR(epsilon=1.0, size=2), claim=ONE, prior=Prior.uniform(2), trials=10**12,
+        max_seconds=0.5,
+    )  # fmt: skip
+    assert 0 < result.trials < 10**10
+
+
+SLOW = """
+import time
+def slow(record, rng):
+    time.sleep(0.002)
+    return record
+"""
+
+
+def test_an_interrupted_audit_exits_130_with_what_is_known(tmp_path):
+    (tmp_path / "slow_module.py").write_text(SLOW)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dprad", "audit", "slow_module:slow", "--claim", "9",
+         "--neighbours", "replace-one", "--records", "0,1", "--trials", "100000",
+         "--state", "kept"],
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    deadline = time.monotonic() + 120
+    kept = tmp_path / "kept"
+    while time.monotonic() < deadline and not (kept.exists() and '"runs"' in kept.read_text()):
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "Consistent with the claim" in out and "interrupted" in out
+    assert "Traceback" not in err
+
+
+def test_state_of_an_experiment_is_watched(tmp_path, monkeypatch):
+    from dprad import experiments
+
+    options = experiments.Options(name="mechanisms", out=tmp_path)
+    grid = [{"a": 1}, {"a": 2}]
+    calls = []
+
+    def work(cell, seed):
+        calls.append(cell)
+        return [{"a": cell["a"], "seed": seed}]
+
+    rows = experiments.cells(options, grid, work)
+    assert experiments.cells(options, grid, work) == rows and len(calls) == 2
+    file = tmp_path / "mechanisms.cells.jsonl"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    text = file.read_text()
+    file.write_text(text.replace('"seed": 0', '"seed": 7'))
+    with pytest.raises(DpradError, match="damaged"):
+        experiments.cells(options, grid, work)
+    file.write_text("somebody else's file\n")
+    with pytest.raises(DpradError):
+        experiments.cells(options, grid, work)
+    assert file.read_text() == "somebody else's file\n"
+    file.unlink()
+    experiments.cells(options, grid, work)
+    other = experiments.Options(name="mechanisms", out=tmp_path, rng=3)
+    assert experiments.cells(other, grid, work) != rows  # begun anew
+    assert json.loads(file.read_text().splitlines()[0])["options"]["rng"] == 3
+
+
+def test_threads_see_their_own_choice():
+    """Whether records are shown is a matter of the call, not of the process."""
+    heard = []
+    with show_records():
+        thread = threading.Thread(target=lambda: heard.append(dprad.errors.records_shown()))
+        thread.start()
+        thread.join()
+    assert heard == [False]
