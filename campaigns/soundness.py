@@ -45,7 +45,7 @@ from oracles import gaussian_gap, gaussian_optimum, lp_optimum, random_channel, 
 
 EPSILONS = (0.0, 1e-15, 1e-12, 1e-9, 0.1, 0.5, 1.0, 2.0, 5.0, 20.0, 38.0, 41.2, 80.0, 300.0, 700.0)
 SLACK = 1e-9  # of the value
-ROUNDING = 1e-15
+ROUNDING = 1e-14  # sums of probabilities that cancel
 
 
 def random_prior(rng, m):

@@ -422,6 +422,10 @@ class Profile(Guarantee):
             top *= 1.25
         return PrivacyLoss.of_profile(self._read, min(top, MAX_LOSS))
 
+    def __repr__(self) -> str:
+        name = getattr(self.function, "__name__", type(self.function).__name__)
+        return f"Profile({name}, neighbours={self.neighbours!r})"
+
 
 @dataclass(frozen=True, eq=False)
 class _Numeric(Guarantee):

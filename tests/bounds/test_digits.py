@@ -91,7 +91,7 @@ def test_profiles_keep_their_digits(mu, share):
         GaussianDP(0.7, neighbours="replace-one").compose(PureDP(0.5, neighbours="replace-one")),
         Profile(lambda e: np.exp(-e) / 4, neighbours="replace-one"),
     ],
-    ids=repr,
+    ids=lambda promise: promise.name,
 )
 def test_the_gap_is_that_of_the_trade_off(promise, alpha):
     plain = 1.0 - promise.tradeoff(alpha) - alpha
