@@ -267,7 +267,7 @@ def test_a_word_late_in_a_column_of_numbers(tmp_path):
     ("text", "words"),
     [
         (",diagnosis\n1,a\n2,b\n", "empty name"),
-        ("age,age\n1,2\n", "'age' twice"),
+        ("age,age\n1,2\n", "one name for columns 1 and 2"),
         ("age,diagnosis\n" + "1,a\n" * 90 + "3,cold, bad\n", "cannot be|does not read"),
     ],
 )
@@ -325,4 +325,54 @@ def test_atoms_of_continuous_priors_are_refused(share, place, density):
     ],
 )
 def test_poles_and_spikes_are_no_atoms(distribution, low, high):
+    assert Prior.continuous(distribution, low, high).kind == "continuous"
+
+
+class Censored:
+    """max(X, low): a probability of its own at the lower end of the range."""
+
+    def __init__(self, density, low):
+        self.density, self.low = density, low
+
+    def cdf(self, x):
+        x = np.asarray(x, dtype=float)
+        return np.where(x < self.low, 0.0, self.density.cdf(x))
+
+    def sf(self, x):
+        return 1.0 - self.cdf(x)
+
+    def pdf(self, x):
+        x = np.asarray(x, dtype=float)
+        return np.where(x < self.low, 0.0, self.density.pdf(x))
+
+
+def test_atoms_at_the_ends_of_any_range_are_refused():
+    rng = np.random.default_rng(3)
+    ranges = [(20.0, 90.0), (16.0, 100.0), (1.0, 11.0), (-5.0, 5.0), (1000.0, 9000.0)]
+    ranges += [
+        (a, a + b) for a, b in zip(rng.normal(0, 50, 60), rng.exponential(30, 60), strict=True)
+    ]
+    for low, high in ranges:
+        middle = stats.norm((low + high) / 2, (high - low) / 4)
+        with pytest.raises(DpradError, match="probability of its own"):
+            Prior.continuous(Censored(middle, low), low, high)
+        with pytest.raises(DpradError, match="probability of its own"):
+            Prior.continuous(Mixed(0.05, high, middle), low, high)
+        assert Prior.continuous(middle, low, high).kind == "continuous"
+    wide = stats.cauchy()
+    for place in (-1e6, 1e6):
+        with pytest.raises(DpradError, match="probability of its own"):
+            Prior.continuous(Mixed(0.1, place, wide), -1e6, 1e6)
+
+
+@pytest.mark.parametrize(
+    ("distribution", "low", "high"),
+    [
+        (stats.gamma(0.05), -5, 10),
+        (stats.gamma(0.01), -5, 10),
+        (stats.lognorm(3), 0, 1e10),
+        (stats.cauchy(), -1e12, 1e12),
+    ],
+)
+def test_poles_inside_and_spikes_in_wide_ranges_are_no_atoms(distribution, low, high):
     assert Prior.continuous(distribution, low, high).kind == "continuous"

@@ -152,10 +152,10 @@ def test_a_function_is_audited(tmp_path):
         "[population]\nuniform = 2\n[[releases]]\nmechanism = 'grr'\nepsilon = 1\n"
         "[audit]\nfunction = 'their_release:coin'\nclaim = 1.0\ntrials = 4000\n"
     )
-    found = scenario.answer(read(text, tmp_path))
+    found = scenario.answer(read(text, tmp_path), allow_code=True)
     assert found.audits[0][1].verdict == "violated"
     with pytest.raises(DpradError, match="has nothing called"):
-        scenario.answer(read(text.replace("coin", "none"), tmp_path))
+        scenario.answer(read(text.replace("coin", "none"), tmp_path), allow_code=True)
 
 
 def test_functions_that_cannot_be_loaded(tmp_path):
@@ -170,7 +170,7 @@ def test_functions_that_cannot_be_loaded(tmp_path):
         ("exits_later:f", "run failed at call"),
     ]:
         with pytest.raises(DpradError, match=words):
-            scenario.answer(read(f"{base}'{name}'", tmp_path))
+            scenario.answer(read(f"{base}'{name}'", tmp_path), allow_code=True)
 
 
 def test_names_of_promises(tmp_path):
@@ -184,7 +184,7 @@ def test_names_of_promises(tmp_path):
 def test_files(tmp_path):
     with pytest.raises(DpradError, match="dprad init"):
         scenario.load(tmp_path / "none.toml")
-    with pytest.raises(DpradError, match="cannot be read"):
+    with pytest.raises(DpradError, match="is not a file"):
         scenario.load(tmp_path)
     (tmp_path / "s.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(DpradError, match="cannot be read"):

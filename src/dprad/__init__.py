@@ -5,6 +5,13 @@ Names load on first use, so that `import dprad` stays light.
 
 from __future__ import annotations
 
+import sys
+
+# `python -m dprad` puts the current folder first on the path, where any file could take the place
+# of a module. Out with it before anything is imported; what is audited is looked for there later.
+if sys.orig_argv[1:3] in (["-m", "dprad"], ["-m", "dprad.worker"]) and sys.argv[:1] == ["-m"]:
+    del sys.path[0]
+
 import importlib
 from typing import TYPE_CHECKING, Any
 

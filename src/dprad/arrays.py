@@ -13,6 +13,16 @@ BoolArray = npt.NDArray[np.bool_]
 Column = npt.NDArray[Any]
 
 
+def distinct(values: Column) -> tuple[Column, IntArray]:
+    """The distinct values in order, and the place of each; nothing is sorted that is in order."""
+    if len(values) and bool(np.all(values[1:] > values[:-1])):
+        return values, np.arange(len(values))
+    if len(values) and values[0] == values[-1] and bool(np.all(values == values[0])):
+        return values[:1], np.zeros(len(values), dtype=np.intp)
+    found, place = np.unique(values, return_inverse=True)
+    return found, place.reshape(-1).astype(np.intp, copy=False)
+
+
 def complements(probabilities: FloatArray, times: Any = 1) -> FloatArray:
     """``1 - p`` without cancellation: for the largest, the sum of all others.
 

@@ -80,8 +80,8 @@ def _beats(other: Any, mine: tuple[Risk, float | None, float | None]) -> bool:
 
 
 def _name(subject: Any) -> str:
-    """The kind and its numbers, as one would write them."""
-    plain = dict(subject.describe())
+    """The kind and how much noise; not the range, which is often that of the data."""
+    plain = {k: v for k, v in subject.describe().items() if k not in ("bounds", "sensitivity")}
     kind = plain.pop("kind")
     shown = [
         f"{k}={v:.6g}" if isinstance(v, float) else f"{k}={v}"

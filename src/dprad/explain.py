@@ -174,8 +174,8 @@ def audit(result: Audit) -> str:
         )
     lines.append(
         f"The attack guessed in {result.trials - result.passes:,} of {result.trials:,} runs and "
-        f"was right in {result.successes:,}; extra risk {result.rad:.4f} "
-        f"({result.rad_interval[0]:.4f} to {result.rad_interval[1]:.4f})."
+        f"was right in {result.successes:,}; extra risk {_trimmed(f'{result.rad:.4f}')} "
+        f"({' to '.join(_trimmed(f'{x:.4f}') for x in result.rad_interval)})."
     )
     lines += [f"Note: {note}." for note in result.notes]
     return "\n".join(lines)
@@ -183,7 +183,7 @@ def audit(result: Audit) -> str:
 
 def below(value: float) -> str:
     """Four digits, rounded down."""
-    return f"{math.floor(value * 1e4) / 1e4:g}"
+    return f"{math.floor(value * 1e4 + 1e-9) / 1e4:g}"
 
 
 def attacker(threat: dict[str, Any]) -> str:

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from dprad.arrays import BoolArray, Column, FloatArray, IntArray, unlike
+from dprad.arrays import BoolArray, Column, FloatArray, IntArray, distinct, unlike
 from dprad.errors import DpradError
 from dprad.priors import Prior
 from dprad.relations import relate
@@ -120,7 +120,7 @@ def _finite(prior: Prior, threat: Threat) -> Game:
     assert pi is not None
     kept = np.flatnonzero(pi > 0)
     known = threat.fibers(prior)
-    labels, label = np.unique(known[kept], return_inverse=True)
+    labels, label = distinct(known[kept])
     place = np.minimum(np.searchsorted(labels, known), len(labels) - 1)
     columns = threat.target_columns(prior)
     target_of, values = target_values(prior, columns)
@@ -128,7 +128,7 @@ def _finite(prior: Prior, threat: Threat) -> Game:
     relation = relate(threat, columns, values)
     # classes: same fiber, same success sets; ordered by fiber, then along the line
     width = int(relation.signature.max()) + 1
-    key, class_of_kept = np.unique(label * width + relation.signature[code], return_inverse=True)
+    key, class_of_kept = distinct(label * width + relation.signature[code])
     mass = np.minimum(np.bincount(class_of_kept, weights=pi[kept]), 1.0)
     fiber, signature = key // width, key % width
     class_of = np.full(len(pi), -1, dtype=np.intp)

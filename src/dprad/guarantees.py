@@ -103,8 +103,9 @@ class Guarantee:
 
         Examples
         --------
-        >>> GaussianDP(1e-20, neighbours="replace-one").gap(0.5)     # next to 1e-20/sqrt(2 pi)
-        3.989422804014327e-21
+        >>> tiny = GaussianDP(1e-20, neighbours="replace-one")
+        >>> f"{tiny.gap(0.5):.6e}"     # 1e-20/sqrt(2 pi)
+        '3.989423e-21'
 
         """
         a = number(alpha, "alpha", low=0, high=1)

@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import tempfile
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,13 +21,17 @@ from typing import Any
 from dprad.errors import DpradError
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, weakref_slot=True)
 class Journal:
     """An open journal; `rows` is what was in it, without the first line."""
 
     path: Path
     rows: list[dict[str, Any]]
     check: str
+    handle: int  # open, and locked, as long as this is
+
+    def __post_init__(self) -> None:
+        weakref.finalize(self, os.close, self.handle)
 
     @classmethod
     def open(
@@ -39,8 +44,11 @@ class Journal:
         file = Path(path)
         try:
             if not file.exists() or (file.is_file() and file.stat().st_size == 0):
-                return cls(file, [], _begin(file, about))
+                check = _begin(file, about)
+                return cls(file, [], check, _locked(file))
             return cls._read(file, refuse)
+        except FileExistsError:
+            raise DpradError(f"{file} was made by another process just now.") from None
         except OSError as error:
             raise DpradError(f"{file} cannot be used: {error.strerror or error}.") from None
 
@@ -64,18 +72,17 @@ class Journal:
                     "file."
                 )
             rows.append(bare)
+        handle = _locked(file)
+        file.chmod(0o600)
         if torn:
-            with file.open("r+b") as out:
-                out.truncate(len(whole) + 1)
-        return cls(file, rows[1:], check)
+            os.ftruncate(handle, len(whole) + 1)
+        return cls(file, rows[1:], check, handle)
 
     def append(self, row: dict[str, Any]) -> None:
         """A line, on disk before anything else happens."""
         text, self.check = _line(row, self.check)
-        with self.path.open("ab") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
+        os.write(self.handle, text)
+        os.fsync(self.handle)
 
 
 def first_line(path: Any) -> dict[str, Any] | None:
@@ -96,11 +103,28 @@ def _begin(path: Path, about: dict[str, Any]) -> str:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        path.unlink(missing_ok=True)
-        os.link(name, path)
+        if path.exists() and path.stat().st_size == 0:
+            path.unlink()
+        os.link(name, path)  # fails if something is there by now
     finally:
         Path(name).unlink()
     return check
+
+
+def _locked(path: Path) -> int:
+    """The file, to append to, as long as nobody else does."""
+    handle = os.open(path, os.O_RDWR | os.O_APPEND)
+    try:
+        import fcntl
+    except ImportError:  # not on Windows
+        pass
+    else:
+        try:
+            fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(handle)
+            raise DpradError(f"{path} is in use by another process.") from None
+    return handle
 
 
 def _line(plain: dict[str, Any], before: str) -> tuple[bytes, str]:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from dprad.errors import DpradError
+from dprad.errors import DpradError, told
 
 
 def load(name: str, folder: Any = None) -> Any:
@@ -24,7 +24,7 @@ def load(name: str, folder: Any = None) -> Any:
     try:
         found: Any = importlib.import_module(module)
     except (Exception, SystemExit) as error:
-        raise DpradError(f"{module} cannot be imported: {type(error).__name__}: {error}.") from None
+        raise DpradError(f"{module} cannot be imported: {told(error)}.") from None
     for part in path.split("."):
         if not hasattr(found, part):
             raise DpradError(f"{module} has nothing called {path!r}.")

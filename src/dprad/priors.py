@@ -306,11 +306,13 @@ def _atom(distribution: Any, low: float, high: float) -> float | None:
             break
         width /= ATOM_PARTS
         left = (left[:, None] + width * np.arange(ATOM_PARTS)).reshape(-1)
-    # a pole must be met where it is: at an end of the range, or of a cell
-    places = [left, left + width, np.where(left < low + 1e-12 * span, low, left)]
-    places.append(np.where(left > high - 1e-12 * span, high, left))
-    found = np.flatnonzero(np.min([_besides(distribution, x, span) for x in places], axis=0) > 0)
-    return float(left[found[0]]) if len(found) else None
+    for place in (*left, low, high):
+        # a pole must be met where it is, so a special place nearby is tried as well
+        near = [x for x in (low, 0.0, high) if abs(place - x) <= 1e-12 * span]
+        share = float(_besides(distribution, np.array([place, *near]), span).min())
+        if share > 0 and _jump(distribution, place, span) >= share / 2:
+            return float(place)
+    return None
 
 
 def _besides(distribution: Any, place: FloatArray, span: float) -> FloatArray:
@@ -322,8 +324,22 @@ def _besides(distribution: Any, place: FloatArray, span: float) -> FloatArray:
     return np.where(rest > np.maximum(ATOM_LEAST, 0.02 * one), rest, 0.0)
 
 
-def _window(distribution: Any, centre: FloatArray, half: float) -> FloatArray:
-    """Mass within so much of each centre."""
+def _jump(distribution: Any, place: float, span: float) -> float:
+    """The mass that is left where two neighbouring floats lie: of a narrow spike next to none."""
+    reach = 1e-12 * span + 4 * float(np.spacing(abs(place)))
+    low, high = place - reach, place + reach
+    while True:
+        middle = (low + high) / 2
+        if not low < middle < high:
+            return float(distribution.cdf(high) - distribution.cdf(low))
+        below = float(distribution.cdf(middle) - distribution.cdf(low))
+        above = float(distribution.cdf(high) - distribution.cdf(middle))
+        low, high = (low, middle) if below > above else (middle, high)
+
+
+def _window(distribution: Any, centre: FloatArray, half: Any) -> FloatArray:
+    """Mass within so much of each centre, and a few floats more."""
+    half = half + 4 * np.spacing(np.abs(centre))
     below = np.asarray(distribution.cdf(np.stack([centre - half, centre + half])), dtype=float)
     return np.asarray(np.maximum(below[1] - below[0], 0.0))
 

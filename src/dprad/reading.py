@@ -62,7 +62,7 @@ def columns_read(prior: Prior, threat: Threat, query: Query | None = None) -> tu
 def _called(query: Callable[[Column], Sequence[Any]], prior: Prior) -> list[Any]:
     try:
         return list(query(prior.support))  # type: ignore[arg-type]
-    except TypeError as error:
+    except Exception as error:
         raise DpradError(f"query must return one value a record, but: {told(error)}.") from None
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dprad.arrays import BoolArray, Column, FloatArray, IntArray
-from dprad.errors import DpradError
+from dprad.errors import DpradError, told
 from dprad.memory import block, need
 from dprad.success import Relation, Sets, Singletons, Windows, starts
 from dprad.threats import Threat
@@ -238,7 +238,10 @@ def _evaluate(loss: Callable[[Any, Any], Any], values: Any, eta: float) -> Any:
     size = len(values)
 
     def right(part: Any) -> Any:
-        block = np.asarray(loss(part, values))
+        try:
+            block = np.asarray(loss(part, values))
+        except Exception as error:
+            raise DpradError(f"loss failed: {told(error)}.") from None
         if block.shape != (len(part), size):
             raise DpradError(
                 f"loss must return a matrix of shape ({len(part)}, {size}), one row a target and "

@@ -20,7 +20,7 @@ from dprad.arrays import BoolArray, FloatArray, IntArray
 from dprad.attacks.optimal import OptimalAttack
 from dprad.clock import tell
 from dprad.confidence import betting, clopper_pearson
-from dprad.errors import DpradError, number, shown, whole
+from dprad.errors import DpradError, number, shown, told, whole
 from dprad.games import Game, play
 from dprad.mechanisms.black_box import own_randomness
 from dprad.priors import Prior
@@ -192,13 +192,18 @@ def player(
     number = {v: i for i, v in enumerate(game.guesses.tolist())}
 
     def called(outputs: Any, records: IntArray, rng: np.random.Generator) -> IntArray:  # noqa: ARG001
-        given = attack(outputs, None if labels is None else labels[records])
+        try:
+            given = attack(outputs, None if labels is None else labels[records])
+        except DpradError:
+            raise
+        except Exception as error:
+            raise DpradError(f"attack failed: {told(error)}.") from None
         try:
             guesses = given.tolist() if isinstance(given, np.ndarray) else list(given)
             len(guesses)
         except TypeError:
             raise DpradError(
-                f"attack must return a list of guesses, but returned {given!r}."
+                f"attack must return a list of guesses, but returned {shown(given)}."
             ) from None
         if len(guesses) != len(records):
             raise DpradError(

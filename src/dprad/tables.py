@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from dprad.arrays import Column, FloatArray, IntArray
+from dprad.arrays import Column, FloatArray, IntArray, distinct
 from dprad.errors import DpradError, column, one_of, told
 
 # The longest header that is looked at.
@@ -32,14 +32,15 @@ HEADER = 2**20
 FILE_MEMORY = "512MB"
 # "yes" and "no" are words, not truth values, so that type is not tried.
 _CSV = (
-    "read_csv($1, header = true, skip = 0, sample_size = $2, auto_type_candidates = [{}])".format(
+    "read_csv($1, header = true, skip = 0, sample_size = $2, hive_partitioning = false, "
+    "auto_type_candidates = [{}])".format(
         "'BIGINT', 'HUGEINT', 'DOUBLE', 'DATE', 'TIMESTAMP', 'VARCHAR'"
     )
 )
 # Files up to this size are read whole to find the types of their columns; of larger ones so many
 # rows.
 WHOLE, ROWS = 2**28, 200_000
-_READERS = {".csv": _CSV, ".tsv": _CSV, ".parquet": "read_parquet($1)"}
+_READERS = {".csv": _CSV, ".tsv": _CSV, ".parquet": "read_parquet($1, hive_partitioning = false)"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -291,6 +292,8 @@ def _table(
             f"data: the file {str(files[0])!r} does not read as a table: its rows have different "
             "numbers of fields, or its first line is not a list of names."
         )
+    if reader == _CSV:
+        _named(table)
     if limits is not None:
         _few(len(table.columns), limits)
         rows = connection.sql(f"SELECT 1 FROM {reader} LIMIT {limits.rows + 1}", params=given)
@@ -299,14 +302,29 @@ def _table(
     return table
 
 
+def _named(table: Any) -> None:
+    """Refuse a file whose first line is a record: then names would be somebody's values."""
+    names = table.columns
+    numbers = [bool(re.fullmatch(r"[-+]?[\d.,]+(e[-+]?\d+)?", n.strip(), re.I)) for n in names]
+    same = " OR ".join(
+        "CAST(\"{}\" AS VARCHAR) = '{}'".format(n.replace('"', '""'), n.replace("'", "''"))
+        for n in names
+    )
+    if any(numbers) != all(numbers) or table.limit(ROWS).filter(same).limit(1).fetchall():
+        raise DpradError(
+            "data: the first line of the file looks like a record, not like names of columns. Add "
+            "a line with names, and load it again."
+        )
+
+
 def _pages(connection: Any, names: list[str], limits: Limits) -> None:
     """Refuse a Parquet file by what it says of itself, before anything is unpacked."""
-    columns, rows = connection.execute(
+    ((columns, rows),) = connection.execute(
         "SELECT max(n), sum(r) FROM (SELECT count(*) FILTER (WHERE row_group_id = 0) AS n, "
         "sum(row_group_num_rows) FILTER (WHERE column_id = 0) AS r "
         "FROM parquet_metadata($1) GROUP BY file_name)",
         [names],
-    ).fetchone()
+    ).fetchall()
     _few(int(columns or 0), limits)
     if int(rows or 0) > limits.rows:
         raise DpradError(f"data has more than {limits.rows:,} rows. Load a smaller table.")
@@ -338,7 +356,8 @@ def _header(path: Path, limits: Limits | None) -> None:
         return
     twice = [n for n, times in Counter(names).items() if n and times > 1]
     if "" in names or twice:
-        what = f"has the name {twice[0]!r} twice" if twice else "has an empty name"
+        places = [str(i) for i, n in enumerate(names, 1) if twice and n == twice[0]]
+        what = f"has one name for columns {' and '.join(places)}" if twice else "has an empty name"
         raise DpradError(f"data: the header of {str(path)!r} {what}. Each column needs its own.")
 
 
@@ -396,8 +415,8 @@ def is_missing(value: Any) -> bool:
 def codes(values: Column) -> tuple[IntArray, Column]:
     """The rank of each value among the distinct ones, and these in order; missing comes last."""
     if values.dtype != object:
-        distinct, ranks = np.unique(values, return_inverse=True)
-        return ranks.astype(np.intp), distinct
+        values_, ranks = distinct(values)
+        return ranks, values_
     unique = set(values)
     present = [v for v in unique if v is not None]
     try:
@@ -406,17 +425,17 @@ def codes(values: Column) -> tuple[IntArray, Column]:
         present.sort(key=lambda v: (type(v).__name__, repr(v)))
     ordered = present + [None] * (None in unique)
     rank = {v: i for i, v in enumerate(ordered)}
-    distinct = np.empty(len(ordered), dtype=object)
-    distinct[:] = ordered
-    return np.fromiter((rank[v] for v in values), dtype=np.intp, count=len(values)), distinct
+    different = np.empty(len(ordered), dtype=object)
+    different[:] = ordered
+    return np.fromiter((rank[v] for v in values), dtype=np.intp, count=len(values)), different
 
 
 def joint_codes(arrays: Sequence[Column]) -> tuple[IntArray, int]:
     """One code a row for the tuple of its values, in the order of the tuples; and how many."""
     code, size = codes(arrays[0])[0], 0
     for values in arrays[1:]:
-        more, distinct = codes(values)
+        more, different = codes(values)
         # renumbering after each column keeps the product within the range of integers
-        code = np.unique(code * len(distinct) + more, return_inverse=True)[1]
+        code = distinct(code * len(different) + more)[1]
     size = int(code.max()) + 1 if len(code) else 0
     return code.astype(np.intp), size

@@ -94,7 +94,7 @@ class Threat:
             return joint_codes([prior.column(c) for c in known])[0]
         try:
             labels = list(self.knows(prior.support))  # type: ignore[arg-type]
-        except TypeError as error:
+        except Exception as error:
             raise DpradError(f"knows must return one label a record, but: {told(error)}.") from None
         if len(labels) != size:
             raise DpradError(

@@ -34,13 +34,14 @@ def receive(pipe: BinaryIO) -> bytes | None:
 
 def main() -> None:
     """Work until the end."""
-    answers = os.fdopen(os.dup(1), "wb")
+    _die_with(int(sys.argv[1]))
+    answers, requests = os.fdopen(os.dup(1), "wb"), os.fdopen(os.dup(0), "rb")
     os.dup2(2, 1)  # whatever a task prints must not mix with the answers
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # nor may it read what is meant for us
     tasks: queue.SimpleQueue[bytes] = queue.SimpleQueue()
 
     def read() -> None:
-        pipe = os.fdopen(os.dup(0), "rb")
-        while (message := receive(pipe)) is not None:
+        while (message := receive(requests)) is not None:
             tasks.put(message)
         os._exit(0)
 
@@ -56,6 +57,17 @@ def main() -> None:
         except BaseException as error:
             answer = (False, error)
         send(answers, _dumped(answer))
+
+
+def _die_with(parent: int) -> None:
+    """On Linux the kernel sees to it, even if a task never lets another thread run."""
+    if sys.platform == "linux":
+        import ctypes
+        import signal
+
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG
+        if os.getppid() != parent:
+            os._exit(0)
 
 
 def _dumped(answer: tuple[bool, Any]) -> bytes:

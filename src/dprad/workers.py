@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 import pickle
+import select
+import signal
 import subprocess
 import sys
 import threading
@@ -102,8 +104,10 @@ class _Processes:
         cores = os.cpu_count() or 1
         each = str(max(1, cores // count))
         self.environment = os.environ | {name: each for name in _THREADS if name not in os.environ}
-        self.path = [p or str(Path.cwd()) for p in sys.path]
-        self.hello = pickle.dumps((self.path, body))
+        # only where dprad is: the rest of the path follows when Python has started
+        home = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+        self.environment["PYTHONPATH"] = os.pathsep.join(filter(None, home))
+        self.hello = pickle.dumps(([p or str(Path.cwd()) for p in sys.path], body))
         self.mine, self.lock = threading.local(), threading.Lock()
         self.alive: list[subprocess.Popen[bytes]] = []
         self.over = False
@@ -116,7 +120,7 @@ class _Processes:
             try:
                 assert process.stdin is not None and process.stdout is not None
                 send(process.stdin, task)  # type: ignore[arg-type]
-                answer = receive(process.stdout)  # type: ignore[arg-type]
+                answer = _answer(process)
             except OSError:
                 pass
             if answer is not None:
@@ -137,10 +141,10 @@ class _Processes:
             if self.over:
                 raise DpradError("the work was stopped.")
             process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "dprad.worker"],
+                [sys.executable, "-P", "-m", "dprad.worker", str(os.getpid())],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                env=self.environment | {"PYTHONPATH": os.pathsep.join(self.path)},
+                env=self.environment,
                 start_new_session=True,  # Ctrl-C is for the parent
             )
             self.alive.append(process)
@@ -162,12 +166,24 @@ class _Processes:
             self.over, ending = True, self.alive
             self.alive = []
         for process in ending:
-            process.kill()
-        for process in ending:
             _ended(process)
 
 
+def _answer(process: subprocess.Popen[bytes]) -> bytes | None:
+    """What a process answers; None if it has died, even if a child of its holds the pipe."""
+    assert process.stdout is not None
+    if os.name == "posix":
+        while not select.select([process.stdout], [], [], 1.0)[0]:
+            if process.poll() is not None:
+                return None
+    return receive(process.stdout)  # type: ignore[arg-type]
+
+
 def _ended(process: subprocess.Popen[bytes]) -> None:
+    """With whatever it has started: it leads a session of its own."""
+    if os.name == "posix":
+        with suppress(OSError):
+            os.killpg(process.pid, signal.SIGKILL)
     process.kill()
     process.wait()
     for pipe in (process.stdin, process.stdout):

@@ -185,7 +185,7 @@ def test_the_same_seed_gives_the_same_guesses():
             lambda: optimal_attack(
                 GRR(epsilon=1, size=2), prior=Prior.uniform(2), threat=Threat(knows="everything")
             )([0], [7]),
-            "records of the prior, but is .7",
+            "records of the prior, but holds",
         ),
     ],
 )

@@ -529,14 +529,14 @@ def test_laplace_stays_below_its_promise():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: assess(Laplace(epsilon=1), prior=Prior.uniform(3)), "records differ by 2"),
+        (lambda: assess(Laplace(epsilon=1), prior=Prior.uniform(3)), "records differ by more"),
         (
             lambda: assess(Laplace(epsilon=1, sensitivity=5, clamp=(0, 1)), prior=Prior.uniform(3)),
-            "clamped to .0, 1., but a record reads 2",
+            "clamped to .0, 1., but record number 3 lies outside",
         ),
         (
             lambda: assess(Laplace(epsilon=1), prior=Prior.from_counts({"a": 1, "b": 1})),
-            "reads numbers, but a record reads 'a'",
+            "reads numbers, but record number 1 does not hold one",
         ),
         (
             lambda: assess(Geometric(epsilon=1), prior=Prior.from_counts({0.5: 1, 1: 1})),

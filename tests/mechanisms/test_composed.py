@@ -5,8 +5,26 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dprad import DpradError, Prior, Threat, assess, catalogue, mechanisms
-from dprad.mechanisms import Composed, Density, Duchi, Hybrid, Laplace, Piecewise, Repeated
+from dprad import (
+    DpradError,
+    Prior,
+    Threat,
+    assess,
+    catalogue,
+    mechanisms,
+    optimal_attack,
+    simulate,
+)
+from dprad.mechanisms import (
+    Composed,
+    Density,
+    Duchi,
+    Hybrid,
+    Laplace,
+    Piecewise,
+    Repeated,
+    Staircase,
+)
 
 EPSILONS = (0.0, 0.3, 1.0, 4.0, 20.0, 38.0, 41.2, 80.0, 300.0, 700.0)
 NUMBERS = Prior.from_counts({-1.0: 4, -0.3: 1, 0.2: 2, 1.0: 3})
@@ -122,3 +140,20 @@ def test_trainings_repeated_read_the_candidates_of_one():
     assert twice.interval[1] >= single.interval[0]
     assert twice.rad > single.rad  # by 0.01 and more, many standard errors
     assert one.assumes in twice.assumptions
+
+
+@pytest.mark.parametrize(
+    ("base", "epsilon"), [(1e6, 46.0), (0.0, 74.0), (0.0, 75.0), (100.0, 64.0), (1e4, 55.0)]
+)
+def test_steps_narrower_than_a_float_are_still_steps(base, epsilon):
+    values = [base, base + 0.3, base + 0.7]
+    prior = Prior.from_counts(dict(zip(values, [0.2, 0.3, 0.5], strict=True)))
+    mechanism = Staircase(epsilon=epsilon)
+    exact = assess(mechanism, prior=prior).rad
+    twice = assess(Repeated(mechanism, 2), prior=prior, trials=4_000, confidence=1 - 1e-6)
+    assert twice.interval[1] >= exact - 1e-9
+    played = simulate(
+        mechanism, optimal_attack(mechanism, prior=prior), prior=prior, trials=4_000,
+        confidence=1 - 1e-6,
+    )  # fmt: skip
+    assert played.interval[0] <= exact <= played.interval[1]

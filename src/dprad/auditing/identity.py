@@ -8,10 +8,12 @@ file that is read, a server) is not covered: `procedure` also runs some recorded
 
 from __future__ import annotations
 
+import dis
 import enum
 import functools
 import hashlib
 import importlib.metadata
+import importlib.util
 import logging
 import pathlib
 import random
@@ -117,8 +119,16 @@ class _Walk:
         for kind, seen in _KINDS:
             if isinstance(thing, kind):
                 seen(self, thing)
+                if not isinstance(thing, type) and type(thing) not in _USUAL:
+                    self._more(thing)
                 return
         self._object(thing)
+
+    def _more(self, thing: Any) -> None:
+        """Of a subclass of something usual: its class, and what it holds besides."""
+        self.see(type(thing))
+        self.see(dict(getattr(thing, "__dict__", {})))
+        self.see(getattr(thing, "default_factory", None))
 
     def apart(self, things: Any) -> None:
         """What has no order: by the digests of each."""
@@ -163,6 +173,8 @@ class _Walk:
             self.say(thing.__module__, _of_module(thing.__module__))
         else:
             self.see(thing.__code__)
+            for module in sorted(_imported(thing.__code__)):
+                self.say(module, _found(module, thing.__globals__.get("__package__")))
             for name in sorted(_names(thing.__code__)):
                 if name in thing.__globals__:
                     self.say(name)
@@ -196,6 +208,8 @@ class _Walk:
             self.say(_of_module(thing.__module__))
             return
         self.see(thing.__bases__)
+        if type(thing) is not type:
+            self.see(type(thing))
         for name, value in sorted(vars(thing).items()):
             if name not in _SILENT and not isinstance(value, types.MemberDescriptorType):
                 self.say(name)
@@ -256,10 +270,39 @@ _KINDS: tuple[tuple[Any, Any], ...] = (
 )
 
 
+_USUAL = {
+    list, tuple, set, frozenset, dict, types.MappingProxyType, np.ndarray, types.ModuleType,
+    types.CodeType, types.FunctionType, types.MethodType, types.BuiltinFunctionType,
+    functools.partial, logging.Logger, range, re.Pattern, np.random.Generator, random.Random,
+    staticmethod, classmethod, property, functools.cached_property, functools._lru_cache_wrapper,
+}  # fmt: skip
+
+
 def _names(code: types.CodeType) -> set[str]:
     """All names that a function mentions, in functions within it too."""
     inner = [c for c in code.co_consts if isinstance(c, types.CodeType)]
     return set(code.co_names).union(*map(_names, inner))
+
+
+def _imported(code: types.CodeType) -> set[str]:
+    """Modules that a function imports when it runs, functions within it too."""
+    inner = [c for c in code.co_consts if isinstance(c, types.CodeType)]
+    own = {i.argval for i in dis.get_instructions(code) if i.opname == "IMPORT_NAME"}
+    return own.union(*map(_imported, inner))
+
+
+def _found(module: str, package: str | None) -> str:
+    """A module that need not be loaded yet: its version, or a digest of its file."""
+    if _installed(module) and module.partition(".")[0] in sys.modules:
+        return _of_module(module)
+    try:
+        spec = importlib.util.find_spec(module, package)
+        origin = None if spec is None else spec.origin
+        return (
+            "" if origin is None else hashlib.sha256(pathlib.Path(origin).read_bytes()).hexdigest()
+        )
+    except (ImportError, OSError, ValueError):
+        return ""
 
 
 def _slots(kind: type) -> tuple[str, ...]:

@@ -5,11 +5,13 @@ output must not depend on the records beside it. Three things are looked at, eac
 at most some 1e-9 to complain about a function that is in order:
 
 1. outputs of equal records, by rank: calls whose means differ too much share noise, calls whose
-   means agree too well balance it;
-2. outputs that repeat within a call, though others hardly do: noise is used again;
+   means agree too well balance it; records at a distance of 1, 2, 4, ... in a call must not go
+   together either;
+2. outputs that repeat within a call and never elsewhere: noise is used again;
 3. outputs of one record beside equal ones and beside another: they must be alike.
 
-Not everything can be seen: noise that is shared with a chance of one in a thousand is not.
+Not everything can be seen: not noise that is shared only now and then, nor what outputs that are
+nearly always the same hide.
 """
 
 from __future__ import annotations
@@ -20,12 +22,18 @@ from typing import Any
 import numpy as np
 
 from dprad.arrays import FloatArray, IntArray
+from dprad.auditing.running import sample
 from dprad.errors import DpradError
 
 # Calls of each kind, and records in each.
 CALLS, WIDTH = 12, 64
 # Chance of a false alarm of each test; ranks are discrete, so stay well below 1e-9.
 ALARM = 1e-10
+# Outputs other than the most common one that make sums normal (correlations beyond FAR standard
+# deviations), and that make equal counts in all calls a wonder.
+FEW, FAR, ENOUGH = 60, 9.0, 200
+# Values that repeat within their call and nowhere else: each by a chance of 1 in 12.
+REPEATED = 10
 
 
 def check(subject: Any, read: Any, seed: int) -> None:
@@ -37,7 +45,7 @@ def check(subject: Any, read: Any, seed: int) -> None:
     beside = mixed[:, : WIDTH // 2]
     number = _ranks(np.concatenate([alone.reshape(-1), beside.reshape(-1)]))
     one, two = number[: alone.size].reshape(alone.shape), number[alone.size :]
-    problem = _together(one) or _again(one) or _neighbours(one.reshape(-1), two)
+    problem = _together(one) or _apart(one) or _again(one) or _neighbours(one.reshape(-1), two)
     if problem:
         raise DpradError(
             f"run does not treat the records of one call apart: {problem}. An audit needs "
@@ -47,7 +55,8 @@ def check(subject: Any, read: Any, seed: int) -> None:
 
 def _calls(subject: Any, records: Any, rng: np.random.Generator) -> IntArray:
     """A number for each output, calls x records: equal outputs have equal numbers."""
-    return np.array([[_number(o) for o in subject.sample(records, rng)] for _ in range(CALLS)])
+    called = (sample(subject, records, records, rng, 1) for _ in range(CALLS))
+    return np.array([[_number(o) for o in outputs] for outputs in called])
 
 
 def _number(output: Any) -> float:
@@ -75,28 +84,41 @@ def _together(rank: FloatArray) -> str:
     score = WIDTH * float(np.sum((rank.mean(axis=1) - rank.mean()) ** 2)) / spread
     if score > chdtri(CALLS - 1, ALARM):
         return "outputs of equal records go together, as if they shared their noise"
-    if 1.0 - chdtrc(CALLS - 1, score) < ALARM:
+    if _others(rank) >= ENOUGH and 1.0 - chdtrc(CALLS - 1, score) < ALARM:
         return "outputs of equal records balance each other, as if their noise was dealt out"
     return ""
 
 
-def _again(rank: FloatArray) -> str:
-    """Whether outputs repeat within calls where others hardly ever do."""
-    from scipy.special import bdtrc
-
-    within = sum(_pairs(row) for row in rank)
-    everywhere = _pairs(rank.reshape(-1))
-    distinct = len(np.unique(rank))
-    share = CALLS * WIDTH * (WIDTH - 1) / (rank.size * (rank.size - 1))
-    if within == 0 or distinct < rank.size / 4:
+def _apart(rank: FloatArray) -> str:
+    """Whether records at some distance from each other go together."""
+    centred = rank - rank.mean()
+    spread = float(np.mean(centred**2))
+    if spread == 0.0 or _others(rank) < FEW:
         return ""
-    return "noise is used again" if bdtrc(within - 1, everywhere, share) < ALARM else ""
+    lag = 1
+    while lag <= WIDTH // 2:
+        product = centred[:, lag:] * centred[:, :-lag]
+        if abs(float(product.sum())) > FAR * spread * np.sqrt(product.size):
+            return f"outputs of equal records go together with those {lag} places on"
+        lag *= 2
+    return ""
 
 
-def _pairs(values: FloatArray) -> int:
-    """Equal pairs."""
-    count = np.unique(values, return_counts=True)[1]
-    return int(np.sum(count * (count - 1)) // 2)
+def _again(rank: FloatArray) -> str:
+    """Whether outputs repeat within their call, and never in another one."""
+    within = 0
+    for row in rank:
+        values, times = np.unique(row, return_counts=True)
+        within += int(np.count_nonzero(times > 1))
+        elsewhere = np.count_nonzero(np.isin(rank, values[times > 1])) - times[times > 1].sum()
+        if elsewhere:
+            return ""
+    return "noise is used again" if within >= REPEATED else ""
+
+
+def _others(rank: FloatArray) -> int:
+    """Outputs that are not the most common one."""
+    return int(rank.size - np.unique(rank, return_counts=True)[1].max())
 
 
 def _neighbours(one: FloatArray, two: FloatArray) -> str:

@@ -211,14 +211,16 @@ def audit(
     plan = Plan(counted)
     done = {i: Tally.checked(p, plan, i) for i, p in file.done("runs").items()}
     firsts = {i: file.firsts["runs", i] for i in done}
-    job.replay(plan, done, firsts)
+    if file.done("refused") or not job.replay(plan, done, firsts):
+        file.put("refused", 0, None, "")  # and it stays so
+        raise DpradError(CHANGED)
     stored = {i: (part, firsts[i]) for i, part in done.items()}
     meter = Meter(progress, counted, begin)
     chunks = run_all(job.chunk, plan, stored, count, not isinstance(subject, BlackBox))
     try:
         for i, (part, first) in chunks:
-            file.put("runs", i, part.to_plain(), first)
             tally = tally + part
+            file.put("runs", i, part.to_plain(), first)
             meter.show(tally.runs)
             if trace and (not seen or tally.runs >= 2 * seen[-1].runs):
                 seen.append(tally)

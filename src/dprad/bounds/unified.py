@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dprad.arrays import FloatArray, complements
+from dprad.arrays import FloatArray, complements, distinct
 from dprad.games import Game
 from dprad.guarantees import Guarantee
 from dprad.success import Sets, starts, tops
@@ -132,6 +132,11 @@ def _grouped(weight: FloatArray, low: FloatArray, high: FloatArray) -> Separatio
     """Pairs with the same range put together."""
     low, high = np.minimum(low, 1.0), np.clip(high, low, 1.0)
     keep = weight > 0
+    if np.array_equal(low, high):
+        # one mass a pair: no need to sort pairs of numbers
+        masses, group = distinct(low[keep])
+        total = np.asarray(np.bincount(group, weights=weight[keep]), dtype=float)
+        return Separations(total, masses, masses)
     bounds, group = np.unique(
         np.stack([low[keep], high[keep]], axis=1), axis=0, return_inverse=True
     )

@@ -18,6 +18,7 @@ from dprad.cli.calibrate import calibrate
 from dprad.cli.compare import compare
 from dprad.cli.demo import demo
 from dprad.cli.explore import explore
+from dprad.cli.output import clean
 from dprad.cli.progress import shown
 from dprad.cli.reproduce import reproduce
 from dprad.cli.scenario import init, report
@@ -70,5 +71,5 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _complain(sentence: str) -> int:
     lines = [" ".join(line.split()) for line in sentence.splitlines() if line.strip()]
-    sys.stderr.write("dprad: " + "\n  ".join(lines) + "\n")
+    sys.stderr.write(clean("dprad: " + "\n  ".join(lines)) + "\n")
     return 2

@@ -9,10 +9,15 @@ import sys
 from typing import Any
 
 
+def clean(text: str) -> str:
+    """Without what a terminal would take for a command: names may come from anywhere."""
+    return "".join(c if c in "\n\t" or c.isprintable() else "\ufffd" for c in text)
+
+
 def show(text: str) -> None:
     """Print text."""
     try:
-        sys.stdout.write(text + "\n")
+        sys.stdout.write(clean(text) + "\n")
         sys.stdout.flush()
     except BrokenPipeError:
         # what is still buffered has nowhere to go

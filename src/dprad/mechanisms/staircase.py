@@ -124,7 +124,9 @@ class Staircase(Additive):
             return np.full(t.shape, -np.log(2.0))
         place = np.abs(t - v) / self.sensitivity
         step = np.floor(place)
-        low = place - step >= self.high
+        # an output is rounded, and the high part may be narrower than that
+        blur = 4 * np.finfo(float).eps * np.maximum(np.abs(t), np.abs(v)) / self.sensitivity
+        low = place - step >= self.high + np.where(np.isfinite(blur), blur, 0.0)
         width = self.high + (1.0 - self.high) * np.exp(-self.epsilon)
         with np.errstate(divide="ignore"):
             top = np.log(-np.expm1(-self.epsilon)) - np.log(2 * self.sensitivity * width)

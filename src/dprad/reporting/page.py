@@ -19,7 +19,7 @@ from dprad.errors import DpradError
 from dprad.plots.odds import grids
 from dprad.plots.style import svg
 from dprad.reporting.published import SAID as ROUNDED
-from dprad.reporting.published import published
+from dprad.reporting.published import published, why
 from dprad.results import Audit, Calibration, Comparison, Risk
 from dprad.scenario import Answers, Scenario, answer
 
@@ -116,6 +116,8 @@ def page_of(found: Answers, command: str = "") -> Page:
         found,
         risks=tuple(tuple(map(published, row)) for row in found.risks),
         plans=tuple(tuple(p and published(p) for p in row) for row in found.plans),
+        reasons=tuple(tuple(map(why, row)) for row in found.reasons),
+        audits=tuple((name, published(result)) for name, result in found.audits),
     )
     first = max(found.risks[0], key=lambda r: r.interval[1])
     release, threat, worst = found.worst

@@ -30,7 +30,14 @@ def published(result: Any) -> Any:
     if isinstance(result, Comparison):
         return Comparison(candidates=tuple(map(_candidate, result.candidates)))
     assert isinstance(result, Audit)
-    return result  # counts of runs, not of people
+    return _audit(result)
+
+
+def why(reason: str) -> str:
+    """Why there is no plan, without the number that it may hold."""
+    if reason.startswith("every"):
+        return "every value stays within it"
+    return "no value keeps within it" if reason.startswith("no ") else reason
 
 
 def _risk(risk: Risk) -> Risk:
@@ -52,7 +59,37 @@ def _risk(risk: Risk) -> Risk:
 
 
 def _candidate(candidate: Candidate) -> Candidate:
-    return replace(candidate, risk=_risk(candidate.risk))
+    error, variance = (
+        None if x is None else _digits(x) for x in (candidate.error, candidate.variance)
+    )
+    return replace(candidate, risk=_risk(candidate.risk), error=error, variance=variance)
+
+
+def _audit(result: Audit) -> Audit:
+    """Counts of runs and what follows from them: rates of what is rare show in these too."""
+    low, high = result.rad_interval
+    guessed = result.trials - result.passes
+    span = result.epsilon_interval
+    return replace(
+        result,
+        rad=round(result.rad, 2),
+        rad_interval=(math.floor(low * 100) / 100, math.ceil(high * 100) / 100),
+        passes=result.trials - int(_digits(guessed)),
+        successes=int(_digits(result.successes)),
+        rad_claimed=_up(result.rad_claimed),
+        epsilon_lower=_down(result.epsilon_lower),
+        epsilon_claimed=round(result.epsilon_claimed, 2),
+        epsilon_estimate=None
+        if result.epsilon_estimate is None
+        else round(result.epsilon_estimate, 2),
+        epsilon_interval=None if span is None else (_down(span[0]), -_down(-span[1])),
+        certificates=tuple((name, _down(value)) for name, value in result.certificates),
+        trace=tuple((n, _down(low), e if e is None else round(e, 2)) for n, low, e in result.trace),
+    )
+
+
+def _down(value: float) -> float:
+    return math.floor(value * 100) / 100 if math.isfinite(value) else value
 
 
 def _up(value: float) -> float:

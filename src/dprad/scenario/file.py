@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dprad import catalogue
-from dprad.errors import DpradError, did_you_mean, number, one_of, whole
+from dprad.errors import DpradError, did_you_mean, number, one_of, record, records_shown, whole
 from dprad.priors import Prior
 from dprad.threats import Threat
 
@@ -112,8 +112,13 @@ def _range(value: Any, name: str) -> Any:
 
 def _counts(value: Any, name: str) -> Any:
     if not isinstance(value, Mapping) or not value:
-        raise DpradError(f"{name} must be a table {{ value = weight, ... }}, but is {value!r}.")
-    return {k: _plain(v, f"{name}.{k}", 0.0, float("inf")) for k, v in value.items()}
+        raise DpradError(
+            f"{name} must be a table {{ value = weight, ... }}, but is something else."
+        )
+    return {
+        k: _plain(v, f"{name}, weight {record(k, i)},", 0.0, float("inf"))
+        for i, (k, v) in enumerate(value.items(), 1)
+    }
 
 
 def _yes(value: Any, name: str) -> Any:
@@ -126,10 +131,12 @@ def _word(*choices: str) -> Callable[[Any, str], Any]:
     return lambda value, name: one_of(value, name, choices)
 
 
-def _whole(low: int) -> Callable[[Any, str], Any]:
+def _whole(low: int, high: float = float("inf")) -> Callable[[Any, str], Any]:
     def check(value: Any, name: str) -> int:
         if isinstance(value, bool | str):
             raise DpradError(f"{name} must be a whole number, but is {value!r}.")
+        if whole(value, name, low=low) > high:
+            raise DpradError(f"{name} must be at most {high:,} in a scenario, but is {value!r}.")
         return whole(value, name, low=low)
 
     return check
@@ -176,7 +183,7 @@ RELEASE: Checks = {
 }
 ACCEPTED: Checks = {"risk": _number(0.0, 1.0)}
 AUDIT: Checks = {
-    "trials": _whole(10),
+    "trials": _whole(10, 10_000_000),
     "function": _text,
     "claim": _number(),
     "confidence": _number(0.0, 1.0),
@@ -227,7 +234,8 @@ def parse(text: str, *, name: str, folder: Path) -> Scenario:
     try:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise DpradError(f"{name} is not TOML: {error}.") from None
+        text = re.sub(r"'[^']*'", "...", str(error))  # a name may be that of a person
+        raise DpradError(f"{name} is not TOML: {text}.") from None
     except (ValueError, RecursionError) as error:
         what = "is nested too deeply" if isinstance(error, RecursionError) else "has a huge number"
         raise DpradError(f"{name} {what}.") from None
@@ -316,7 +324,8 @@ def _table(raw: Mapping[str, Any], checks: Checks, table: str, k: int, wrong: _W
             _check(key, value, checks[key], (table, k, key), good, wrong)
         else:
             hint = did_you_mean(key, checks) or f"There are: {', '.join(checks)}."
-            wrong.add((table, k, key), f"{key!r} has no meaning here. {hint}")
+            what = "this" if table == "population" and not records_shown() else repr(key)
+            wrong.add((table, k, key), f"{what} has no meaning here. {hint}")
     return good
 
 

@@ -11,6 +11,7 @@ import socket
 import sys
 import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from dprad.errors import DpradError, whole
@@ -51,12 +52,19 @@ def explore(
             )
             ready(f"The page is at {address} (Ctrl-C ends it; the address is for you alone).")
             if browser:
-                import webbrowser
-
-                webbrowser.open(address)
+                _open(address, Path(folder))
             uvicorn.Server(config).run(sockets=[listener])
         finally:
             tempfile.tempdir = before
+
+
+def _open(address: str, folder: Path) -> None:
+    """By a page in a private folder: a browser's arguments can be read by everybody here."""
+    import webbrowser
+
+    page = folder / "open.html"
+    page.write_text(f'<meta http-equiv="refresh" content="0; url={address}">', encoding="utf-8")
+    webbrowser.open(page.as_uri())
 
 
 def _listening(port: int) -> socket.socket:

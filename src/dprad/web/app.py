@@ -274,16 +274,17 @@ def _server(places: dict[str, Population], first: Question) -> Any:
             )  # fmt: skip
 
         @reactive.calc
-        def told() -> tuple[Question | None, Risk | None, str]:
+        async def told() -> tuple[Question | None, Risk | None, str]:
             try:
                 asked = question()
-                return asked, asked.risk(), ""
+                # in a thread, so that the server goes on answering
+                return asked, await asyncio.to_thread(asked.risk), ""
             except DpradError as error:
                 return None, None, str(error)
 
         @render.ui
-        def answer() -> Any:
-            asked, risk, problem = told()
+        async def answer() -> Any:
+            asked, risk, problem = await told()
             if asked is None or risk is None:
                 return sentence(problem)
             kind = {
@@ -308,15 +309,15 @@ def _server(places: dict[str, Population], first: Question) -> Any:
             )
 
         @render.ui
-        def plan() -> Any:
-            asked, _, problem = told()
+        async def plan() -> Any:
+            asked, _, problem = await told()
             limit = input.accepted()
             if asked is None:
                 return sentence(problem)
             try:
                 if limit is None:
                     raise DpradError("give a risk between 0 and 1.")
-                found = asked.plan(float(limit))
+                found = await asyncio.to_thread(asked.plan, float(limit))
             except DpradError as error:
                 good = "nothing to calibrate" in str(error)
                 return tags.p(str(error)) if good else sentence(str(error))
@@ -338,7 +339,7 @@ def _server(places: dict[str, Population], first: Question) -> Any:
 
         @render.ui
         async def chart() -> Any:
-            asked, _, problem = told()
+            asked, _, problem = await told()
             if asked is None:
                 return sentence(problem)
             names = [asked.mechanism, *[n for n in input.compared() if n != asked.mechanism]]
@@ -368,8 +369,8 @@ def _server(places: dict[str, Population], first: Question) -> Any:
             return tags.div(HTML(picture), class_="chart")
 
         @render.ui
-        def elsewhere() -> Any:
-            asked, _, problem = told()
+        async def elsewhere() -> Any:
+            asked, _, problem = await told()
             if asked is None:
                 return sentence(problem)
             return TagList(
@@ -381,9 +382,11 @@ def _server(places: dict[str, Population], first: Question) -> Any:
             yield question().toml(input.accepted())
 
         @render.download_button(filename="report.html")
-        def report() -> Any:
-            made = answer_scenario(question().scenario(input.accepted()))
-            yield html_of(made, "dprad report scenario.toml -o report.html")
+        async def report() -> Any:
+            asked = question().scenario(input.accepted())
+            made = await asyncio.to_thread(answer_scenario, asked)
+            command = "dprad report scenario.toml -o report.html"
+            yield await asyncio.to_thread(html_of, made, command)
 
     return server
 

@@ -83,11 +83,18 @@ class Guard:
             return False
         if scope["type"] == "websocket" and not origins:
             return False
-        if sites and sites[0] not in (b"same-origin", b"none"):
+        if sites and sites[0] not in (b"same-origin", b"none") and not _visit(scope):
             return False
         if any(not v.isdigit() or int(v[:20]) > MAX_BODY for v in lengths):
             return False
         return bool(scope["path"].startswith(self.prefix + "/"))
+
+
+def _visit(scope: Scope) -> bool:
+    """Whether somebody opens the page itself: a link that holds the token may be anywhere."""
+    given = {name: value for name, value in scope["headers"] if name.startswith(b"sec-fetch-")}
+    opened = given.get(b"sec-fetch-mode"), given.get(b"sec-fetch-dest")
+    return scope.get("method") == "GET" and opened == (b"navigate", b"document")
 
 
 async def _refuse(kind: str, send: Send) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import tomllib
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,9 @@ SLIDERS = {
 # Tables with more values than this are not asked about noise on numbers: it would take too long.
 MANY = 2000
 # What is read of a file that somebody uploads.
-LIMITS = Limits(columns=12, rows=5_000_000, distinct=50_000, seconds=30.0)
+LIMITS = Limits(columns=12, rows=5_000_000, distinct=20_000, seconds=30.0)
+# Mechanisms whose risk takes next to no time, however many values there are.
+QUICK = ("grr", "oue", "sue", "subset", "olh", "blh")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -195,7 +198,7 @@ class Question:
             name="scenario.toml",
             text=self.toml(accepted),
             prior=self.prior,
-            population={},
+            population=tomllib.loads(self.population.toml),
             threats=(("the attacker", self.threat),),
             releases=(self.release,),
             accepted=accepted,
@@ -215,6 +218,7 @@ def mechanisms_for(population: Population, target: str | None) -> dict[str, str]
     kinds = ("codes", "numbers", "range") if numeric and few else ("codes",)
     own = {f"{RELEASE} {k}": f"{r.name} (scenario)" for k, r in enumerate(population.releases)}
     found = {n: f.title for n, f in catalogue.FAMILIES.items() if f.reads in kinds and n != "she"}
+    found = found if few else {n: title for n, title in found.items() if n in QUICK}
     return own | {PROMISE: "only the promise (epsilon, replaced records)"} | found
 
 
