@@ -357,3 +357,14 @@ def test_what_is_known_of_less_noise():
     promise = calibrate(PureDP, max_risk=0.1, prior=prior, neighbours="replace-one")
     assert "Any less noise" not in str(promise)
     assert "The guarantee does not allow less noise" in str(promise)
+
+
+def test_a_question_is_prepared_once(monkeypatch):
+    from dprad import games
+
+    calls = []
+    real = games._finite
+    monkeypatch.setattr(games, "_finite", lambda *about: calls.append(1) or real(*about))
+    games._prepared.cache_clear()
+    calibrate(GRR, max_risk=0.1, prior=Prior.uniform(50))
+    assert len(calls) == 1

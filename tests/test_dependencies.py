@@ -39,3 +39,14 @@ def test_no_dependency_has_a_known_weakness():
         pytest.skip("the registry used here has no advisories: dependencies not audited.")
     weak = {d["name"]: [v["id"] for v in d["vulns"]] for d in known if d["vulns"]}
     assert not weak
+
+
+def test_floors_leave_known_weaknesses_behind():
+    """Versions below these have published weaknesses."""
+    floors = {}
+    for line in metadata.requires("dprad"):
+        name, _, rest = line.partition(">=")
+        floors[name] = tuple(int(n) for n in re.match(r"[\d.]+", rest or "0").group().split("."))
+    assert floors["jinja2"] >= (3, 1, 6)
+    assert floors["scikit-learn"] >= (1, 5)
+    assert floors["torch"] >= (2, 6)

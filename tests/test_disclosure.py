@@ -418,7 +418,7 @@ def test_an_interrupted_audit_exits_130_with_what_is_known(tmp_path):
     (tmp_path / "slow_module.py").write_text(SLOW)
     process = subprocess.Popen(
         [sys.executable, "-m", "dprad", "audit", "slow_module:slow", "--claim", "9",
-         "--neighbours", "replace-one", "--records", "0,1", "--trials", "100000",
+         "--neighbours", "replace-one", "--records", "0,1", "--trials", "6000",
          "--state", "kept"],
         cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip

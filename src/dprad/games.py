@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -97,6 +98,11 @@ def play(prior: Prior, threat: Threat) -> Game:
         )
     if not isinstance(threat, Threat):
         raise DpradError(f"threat must be a dprad.Threat, but is a {type(threat).__name__}.")
+    return _prepared(prior, threat)
+
+
+@lru_cache(maxsize=2)  # the same question is asked of many mechanisms, and many times of one
+def _prepared(prior: Prior, threat: Threat) -> Game:
     if prior.kind == "finite":
         return _finite(prior, threat)
     if prior.kind == "continuous":

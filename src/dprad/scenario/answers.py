@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -88,17 +89,15 @@ def answer(
             f"{scenario.name} asks to import and run {about['function']!r}. If you would run that "
             "code yourself, say so: --allow-code (in Python: allow_code=True)."
         )
-    risks = tuple(
-        tuple(_risk(scenario, release, name, threat) for name, threat in scenario.threats)
-        for release in scenario.releases
+    # by threat first: what it makes of the population is prepared once
+    risks = _rows(
+        [_risk(scenario, release, name, threat) for release in scenario.releases]
+        for name, threat in scenario.threats
     )
-    cells = [
-        [
-            _plan(scenario, release, threat) if plans else (None, "")
-            for _, threat in scenario.threats
-        ]
-        for release in scenario.releases
-    ]
+    cells = _rows(
+        [_plan(scenario, release, threat) if plans else (None, "") for release in scenario.releases]
+        for _, threat in scenario.threats
+    )
     return Answers(
         scenario=scenario,
         risks=risks,
@@ -106,6 +105,10 @@ def answer(
         reasons=tuple(tuple(reason for _, reason in row) for row in cells),
         audits=tuple(_audits(scenario)) if audits and scenario.audit is not None else (),
     )
+
+
+def _rows(columns: Iterable[list[Any]]) -> tuple[tuple[Any, ...], ...]:
+    return tuple(zip(*columns, strict=True))
 
 
 def _risk(scenario: Scenario, release: Release, name: str, threat: Any) -> Risk:
