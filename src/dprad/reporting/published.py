@@ -46,6 +46,7 @@ def _risk(risk: Risk) -> Risk:
     low, high = risk.interval
     return replace(
         risk,
+        method=f"{risk.method}, rounded up" if risk.kind == "exact" else risk.method,
         rad=rad,
         interval=(math.floor(low * 100) / 100, _up(high)),
         success_out=out,
