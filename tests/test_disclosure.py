@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import re
@@ -553,6 +554,10 @@ def test_the_report_of_the_page_hides_counts_too(tmp_path):
         '[population]\ncounts = [["Quuxitis", 3]]\n[[releases]]\nmu = 1\n',
         "[population]\nQuuxitis = 3\nuniform = 3\n[[releases]]\nmu = 1\n",
         "[population]\ncounts = { Quuxitis = 1, Quuxitis = 2 }\n[[releases]]\nmu = 1\n",
+        "[population]\ndata = ['Quuxitis', 'Plugh']\n[[releases]]\nmu = 1\n",
+        "[population]\ncounts = { a = 'Quuxitis' }\n[[releases]]\nmu = 1\n",
+        "[population]\nuniform = 'Quuxitis'\n[[releases]]\nmu = 1\n",
+        "Quuxitis = 3\n[[releases]]\nmu = 1\n",
     ],
 )
 def test_counts_are_not_echoed(text, tmp_path, capsys):
@@ -568,6 +573,7 @@ def test_counts_are_not_echoed(text, tmp_path, capsys):
         "Zyxwvut,no\nAbc,no\nDef,yes\n",
         "Zyxwvut,93\nAbc,31\nDef,40\n",
         "Quuxitis,Quuxitis\nflu,no\n",
+        "918273,83.77\n5559876,61.25\n5550001,70.5\n",
     ],
 )
 def test_a_file_without_names_is_refused_and_not_echoed(text, tmp_path, capsys):
@@ -585,6 +591,9 @@ def test_own_functions_are_told_by_kind(tmp_path, capsys, monkeypatch):
     def bad(*_):
         raise ValueError("bad Quuxitis")
 
+    def worse(*_):
+        raise DpradError("bad Quuxitis")
+
     grr = mechanisms.GRR(epsilon=1.0, size=2)
     for asked in (
         lambda: assess(grr, prior=prior, threat=Threat(knows=bad)),
@@ -593,6 +602,8 @@ def test_own_functions_are_told_by_kind(tmp_path, capsys, monkeypatch):
         lambda: assess(grr, prior=prior, query=lambda s: [int(x) for x in s]),
         lambda: dprad.simulate(grr, bad, prior=prior),
         lambda: audit(bad, claim=ONE, prior=prior, vectorised=True),
+        lambda: audit(worse, claim=ONE, prior=prior, vectorised=True),
+        lambda: audit(worse, claim=ONE, prior=prior),
     ):
         with pytest.raises(DpradError) as error:
             asked()
@@ -636,3 +647,37 @@ def test_scenarios_do_not_run_for_ever(tmp_path, capsys):
     )
     code, said = run(["report", str(path), "-o", str(tmp_path / "r.html")], capsys)
     assert code == 2 and "10,000,000" in said
+
+
+def test_settings_of_the_folder_do_not_reach_figures(tmp_path):
+    """Matplotlib reads ./matplotlibrc, which could have LaTeX started."""
+    (tmp_path / "matplotlibrc").write_text("text.usetex: True\naxes.facecolor: ff0000\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "dprad", "report", "-o", "r.html"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "#ff0000" not in (tmp_path / "r.html").read_text()
+
+
+def test_notes_of_audits_are_rounded(tmp_path):
+    from dprad.reporting.published import published
+
+    found = audit(lambda r, rng: r, claim=ONE, prior=Prior.uniform(42), trials=400)
+    note = "the mechanism's extra risk does not exceed 0.00207411, which is within the interval"
+    told = published(dataclasses.replace(found, notes=(*found.notes, note))).notes
+    assert "does not exceed 0.01," in told[-1]
+    assert "of 42" in found.notes[0] and "of 42" not in told[0]
+
+
+def test_dear_questions_are_not_offered_on_the_page():
+    from dprad.web.question import Population, mechanisms_for
+
+    values = np.random.default_rng(0).choice(10**6, 1999, replace=False).tolist()
+    for counts in (dict.fromkeys(values, 1), {0: 1, 10**6: 1}):
+        place = Population("", Prior.from_counts(counts), "", "", None)
+        offered = mechanisms_for(place, None)
+        assert "laplace" in offered and "discrete-gaussian" not in offered
+        assert "staircase" not in offered
+    small = Population("", Prior.uniform(20), "", "", None)
+    assert "discrete-gaussian" in mechanisms_for(small, None)

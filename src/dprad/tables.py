@@ -305,12 +305,13 @@ def _table(
 def _named(table: Any) -> None:
     """Refuse a file whose first line is a record: then names would be somebody's values."""
     names = table.columns
-    numbers = [bool(re.fullmatch(r"[-+]?[\d.,]+(e[-+]?\d+)?", n.strip(), re.I)) for n in names]
+    numbers = [n for n in names if re.fullmatch(r"[-+]?[\d.,]+(e[-+]?\d+)?", n.strip(), re.I)]
+    years = len(numbers) == len(names) and all(re.fullmatch(r"(19|20)\d\d", n) for n in names)
     same = " OR ".join(
         "CAST(\"{}\" AS VARCHAR) = '{}'".format(n.replace('"', '""'), n.replace("'", "''"))
         for n in names
     )
-    if any(numbers) != all(numbers) or table.limit(ROWS).filter(same).limit(1).fetchall():
+    if (numbers and not years) or table.limit(ROWS).filter(same).limit(1).fetchall():
         raise DpradError(
             "data: the first line of the file looks like a record, not like names of columns. Add "
             "a line with names, and load it again."

@@ -72,12 +72,13 @@ def test_a_state_file_is_continued_and_never_recounted(tmp_path):
     path.write_text("\n".join(lines[:7]) + "\n" + lines[7][:20])
     before = counted.calls
     assert numbers(audit(counted, state=path, **COIN)) == whole
-    assert 0 < counted.calls - before < before
+    # what was studied, and some chunks, are run again; then the rest
+    assert 0 < counted.calls - before < 1.3 * before
     assert path.read_text().splitlines() == lines
     before = counted.calls
     assert numbers(audit(counted, state=path, **COIN)) == whole
     # only some calls were made again, to see whether they give the same
-    assert 0 < counted.calls - before < before / 3
+    assert 0 < counted.calls - before < before
     with pytest.raises(DpradError, match="another audit: its rng"):
         audit(counted, state=path, **COIN | {"rng": 6})
 
@@ -460,7 +461,7 @@ class Table(dict):
 
 
 def test_what_else_is_seen():
-    from collections import defaultdict
+    from collections import defaultdict, deque
 
     class Other(dict):
         truth = 0.99
@@ -470,6 +471,7 @@ def test_what_else_is_seen():
     two.extra = 3
     assert digest(one) != digest(two)
     assert digest(defaultdict(lambda: 0.7)) != digest(defaultdict(lambda: 0.99))
+    assert digest(deque([1])) != digest(deque([2]))
 
     class Meta(type):
         def truth(cls):
@@ -538,3 +540,25 @@ def test_old_files_become_private_and_two_at_once_are_refused(tmp_path):
     with pytest.raises(DpradError, match="in use by another process"):
         audit(noisy_coin, state=path, attack=guess, **COIN)
     holder.communicate()
+
+
+def test_a_rare_change_is_seen_in_what_was_studied(tmp_path):
+    source = tmp_path / "rare"
+    source.write_text("0")
+
+    def run(record, rng):
+        if rng.random() < 0.003 * float(source.read_text()):
+            return 10 + record
+        return record if rng.random() < 0.6 else 1 - record
+
+    path = tmp_path / "state"
+    question = COIN | {"trials": 12_000}
+    audit(run, state=path, **question)
+    lines = path.read_bytes().splitlines(keepends=True)
+    studied = sum(b'"study"' in line for line in lines)
+    path.write_bytes(b"".join(lines[: 1 + studied]))  # killed after it had studied
+    source.write_text("1")
+    for text in ("1", "0"):
+        source.write_text(text)
+        with pytest.raises(DpradError, match="gave something else"):
+            audit(run, state=path, **question)

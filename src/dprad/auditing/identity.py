@@ -234,6 +234,8 @@ class _Walk:
                 return
             if isinstance(reduced, tuple):
                 self.see([x for x in reduced[:3] if x is not None])
+                for items in reduced[3:5]:  # what a list or a dict of this kind holds
+                    self.see(None if items is None else list(items))
             return
         for name in sorted(held):
             self.say(name)

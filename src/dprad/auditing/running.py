@@ -158,14 +158,19 @@ def sample(mechanism: Any, read: Any, labels: Any, rng: np.random.Generator, fir
         return mechanism.sample(read, rng)
     if mechanism.vectorised:
         try:
-            outputs = mechanism.sample(read, rng)
-        except DpradError:
-            raise
+            outputs = mechanism.bound(rng)(read)
+            count = len(outputs)
         except (Exception, SystemExit) as error:
             raise DpradError(
                 f"run failed in the calls {first:,} to {first + len(read) - 1:,}: {told(error)}."
                 f"{HINT}"
             ) from None
+        if count != len(read):
+            raise DpradError(
+                f"run must return one output a record, but returned {count} for {len(read)} "
+                "records."
+            )
+        outputs = np.asarray(outputs)
         _check(list(outputs), labels, first)
         return outputs
     run, results = mechanism.bound(rng), []

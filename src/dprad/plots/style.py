@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from dprad.errors import DpradError
@@ -35,25 +36,34 @@ _STYLE: Any = {
 }
 
 
+@contextmanager
+def _own_style() -> Iterator[None]:
+    """Ours, on matplotlib's defaults: a settings file in the current folder has no say."""
+    import matplotlib
+
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(_STYLE)
+        yield
+
+
 def axis(ax: Any = None) -> Any:
     """The axis given, or that of a new figure."""
     if ax is not None:
         return ax
     try:
-        import matplotlib
         from matplotlib import pyplot as plt
     except ImportError:
         raise DpradError("plots need matplotlib: pip install matplotlib.") from None
-    with matplotlib.rc_context(_STYLE):
+    with _own_style():
         return plt.figure(figsize=SIZE, layout="constrained").add_subplot()
 
 
 def svg(draw: Callable[[Any], Any], *, label: str, size: tuple[float, float] = SIZE) -> str:
     """A figure as the text of an <svg> element: no fonts, no date, the same for the same input."""
-    import matplotlib
     from matplotlib.figure import Figure
 
-    with matplotlib.rc_context(_STYLE):
+    with _own_style():
         figure = Figure(figsize=size, layout="constrained")
         draw(figure.add_subplot())
         file = io.StringIO()

@@ -8,6 +8,7 @@ tables are made from results that were rounded before.
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -85,8 +86,15 @@ def _audit(result: Audit) -> Audit:
         else round(result.epsilon_estimate, 2),
         epsilon_interval=None if span is None else (_down(span[0]), -_down(-span[1])),
         certificates=tuple((name, _down(value)) for name, value in result.certificates),
+        notes=tuple(map(_note, result.notes)),
         trace=tuple((n, _down(low), e if e is None else round(e, 2)) for n, low, e in result.trace),
     )
+
+
+def _note(note: str) -> str:
+    """A note with its numbers rounded, and without the number of different records."""
+    note = re.sub(r"( record number [\d,]+) of [\d,]+", r"\1", note)
+    return re.sub(r"\d*\.\d{3,}(e-?\d+)?", lambda m: f"{_up(float(m.group())):.2f}", note)
 
 
 def _down(value: float) -> float:

@@ -301,7 +301,8 @@ def _structure(raw: Table, wrong: _Wrong) -> Table:
         if key not in TOP:
             known = did_you_mean(key, TOP) or f"There are: {', '.join(TOP)}."
             place = place if wrong.lines.get(place) else ("", 0, key)
-            wrong.add(place, f"{key!r} has no meaning here. {known}")
+            what = repr(key) if records_shown() or did_you_mean(key, TOP) else "this"
+            wrong.add(place, f"{what} has no meaning here. {known}")
         elif key == "title":
             _check(key, value, _text, ("", 0, key), good, wrong)
         elif key in MANY:
@@ -333,7 +334,12 @@ def _check(key: str, value: Any, check: Any, place: Any, good: Table, wrong: _Wr
     try:
         good[key] = check(value, key)
     except DpradError as error:
-        wrong.add(place, str(error))
+        text = str(error)
+        if place[0] == "population" and not records_shown():
+            hint = re.search(r" Did you mean .*", text)
+            text = re.sub(r"but is .*", "but is something else.", text, flags=re.S)
+            text += hint.group() if hint else ""
+        wrong.add(place, text)
 
 
 def _meaning(checked: Table, text: str, folder: Path, wrong: _Wrong) -> Scenario | None:

@@ -36,6 +36,8 @@ MANY = 2000
 # What is read of a file that somebody uploads.
 LIMITS = Limits(columns=12, rows=5_000_000, distinct=20_000, seconds=30.0)
 # Mechanisms whose risk takes next to no time, however many values there are.
+# Values, and their range, up to which noise whose risk takes the square of them is offered.
+FEW, SPAN = 300, 20_000.0
 QUICK = ("grr", "oue", "sue", "subset", "olh", "blh")
 
 
@@ -108,6 +110,10 @@ class Question:
 
     def risk(self) -> Risk:
         """The answer."""
+        if self.mechanism == "discrete-gaussian" and self.value > SPAN:
+            raise DpradError(
+                f"sigma must be at most {SPAN:,.0f} here. Gaussian noise is nearly the same."
+            )
         subject = self.release.subject(self.prior, self.threat)
         return assess(subject, prior=self.prior, threat=self.threat, query=self.query, trials=4000)
 
@@ -214,10 +220,13 @@ def mechanisms_for(population: Population, target: str | None) -> dict[str, str]
     if target is not None or len(columns) == 1:
         values = population.prior.column(target or columns[0])
         numeric = values.dtype.kind in "if" and len(values) > 1
-    few = (population.prior.size or 0) <= MANY
+    size = population.prior.size or 0
+    few = size <= MANY
     kinds = ("codes", "numbers", "range") if numeric and few else ("codes",)
     own = {f"{RELEASE} {k}": f"{r.name} (scenario)" for k, r in enumerate(population.releases)}
     found = {n: f.title for n, f in catalogue.FAMILIES.items() if f.reads in kinds and n != "she"}
+    if numeric and (size > FEW or float(values.max()) - float(values.min()) > SPAN):
+        found = {n: t for n, t in found.items() if n in (*QUICK, "laplace", "gaussian", "hadamard")}
     found = found if few else {n: title for n, title in found.items() if n in QUICK}
     return own | {PROMISE: "only the promise (epsilon, replaced records)"} | found
 
