@@ -433,3 +433,19 @@ def test_two_starts_at_once():
         for process in both:
             process.terminate()
             process.communicate(timeout=20)
+
+
+def test_the_browser_gets_the_address_from_a_private_file(browser, server, tmp_path, monkeypatch):
+    """Arguments of a program can be read by everybody; and the page opens from such a file."""
+    import webbrowser
+
+    from dprad.web import _open
+
+    given = []
+    monkeypatch.setattr(webbrowser, "open", given.append)
+    _open(server, tmp_path)
+    assert urlsplit(server).path.strip("/") not in given[0] and given[0].startswith("file://")
+    tab = browser.new_page()
+    tab.goto(given[0])
+    tab.wait_for_selector("#rad", timeout=30_000)
+    tab.close()
