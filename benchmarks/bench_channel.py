@@ -16,7 +16,7 @@ import numpy as np
 
 import dprad
 from dprad.exact import Sampling, solve
-from dprad.games import play
+from dprad.game.game import play
 from dprad.mechanisms import Channel
 
 M = 5000

@@ -13,8 +13,8 @@ from scipy import stats
 
 from dprad import Prior, Threat, assess
 from dprad.exact import continuous
-from dprad.exact.nested import nested_monte_carlo
 from dprad.mechanisms import ExponentialInterval
+from dprad.paper.nested import nested_monte_carlo
 
 
 def main():

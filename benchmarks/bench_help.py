@@ -20,7 +20,7 @@ def best(code):
 
 
 def main():
-    helped = best("from dprad.cli import main; main(['--help'])")
+    helped = best("from dprad.show.cli import main; main(['--help'])")
     ratio = helped / best("import scipy.stats")
     print(f"dprad --help takes {ratio:.2f} of the time of importing scipy.stats (target 0.5)")
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from dprad import Prior, Threat
 from dprad.exact import support
-from dprad.games import play
+from dprad.game.game import play
 from dprad.mechanisms import OUE
 
 
@@ -69,7 +69,7 @@ def reports():
 
 def mechanism_bits(q):
     """Random bits drawn for each bit of output: words for the digits, and the sparse rest."""
-    from dprad.mechanisms.packed import _digits
+    from dprad.mechanisms.bits import _digits
 
     digits, j, left = _digits(q)
     used = digits - ((j & -j).bit_length() - 1) if j else 0

@@ -14,9 +14,9 @@ from pathlib import Path
 import frame
 
 from dprad import DpradError, Prior, PureDP, audit, mechanisms
-from dprad.cli import main as command
-from dprad.scenario import EXAMPLE, answer
-from dprad.scenario.file import parse
+from dprad.show.cli import main as command
+from dprad.show.scenario import EXAMPLE, answer
+from dprad.show.scenario.file import parse
 
 NASTY = [
     "0", "-1", "1e308", "-1e308", "nan", "inf", "-inf", "1e-320", "true", "false", '""', '"x"',
@@ -277,7 +277,7 @@ FUZZERS = {
 
 
 def main():
-    from dprad import patients
+    from dprad.data import patients
 
     with tempfile.TemporaryDirectory() as place:
         patients.save(Path(place) / "patients.csv")

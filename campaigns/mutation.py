@@ -45,10 +45,10 @@ SOURCE = ROOT / "src" / "dprad"
 PACKAGES = {
     "bounds/": sorted(SOURCE.glob("bounds/*.py")),
     "exact/": sorted(SOURCE.glob("exact/*.py")),
-    "confidence": [SOURCE / "confidence.py", SOURCE / "auditing" / "certificates.py"],
+    "confidence": [SOURCE / "numerics/intervals.py", SOURCE / "verbs/audit/certificates.py"],
 }
-TESTS = ("bounds", "exact", "auditing/test_certificates.py", "auditing/test_audit.py", "mechanisms")
-TESTS += ("test_assess.py", "test_simulate.py", "test_games.py", "test_memory.py")
+TESTS = ("bounds", "exact", "mechanisms", "game", "verbs/test_assess.py", "verbs/test_simulate.py")
+TESTS += ("verbs/audit/test_certificates.py", "verbs/audit/test_audit.py", "runtime/test_memory.py")
 TOO_SLOW = "dpsgd"
 # Constants that decide how much is done at once, never what comes out.
 SPEED = ("BLOCK_ENTRIES", "BLOCK_DRAWS", "PBAR_ENTRIES", "MAX_ENTRIES", "MAX_RIVALS", "ROUNDS")

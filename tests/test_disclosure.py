@@ -31,9 +31,9 @@ from dprad import (
     scenario,
     show_records,
 )
-from dprad.cli import main
-from dprad.reporting import report
-from dprad.tables import Limits
+from dprad.data.tables import Limits
+from dprad.show.cli import main
+from dprad.show.report import report
 
 SECRETS = ("Zyxwvut", "Quuxitis", "918273", "Plugh")
 ONE = PureDP(1.0, neighbours="replace-one")
@@ -183,7 +183,7 @@ def test_reports_are_whole_and_never_over_what_they_read(table, tmp_path, capsys
         assert path.read_text() == before
     target = tmp_path / "r.html"
     target.write_text("an earlier report")
-    monkeypatch.setattr("dprad.reporting.page._render", broken)
+    monkeypatch.setattr("dprad.show.report.page._render", broken)
     code, _ = run(["report", str(scenario), "-o", str(target)], capsys)
     assert code == 2 and target.read_text() == "an earlier report"
     assert [p.name for p in tmp_path.iterdir() if p.name.startswith(".dprad-")] == []
@@ -212,7 +212,7 @@ def test_duckdb_reads_the_named_file_and_nothing_else(table, tmp_path, monkeypat
     other = tmp_path / "other.csv"
     other.write_text("a,b\n1,2\n")
     caught = []
-    real = dprad.tables._table
+    real = dprad.data.tables._table
 
     def prying(connection, *rest):
         for statement in (
@@ -231,7 +231,7 @@ def test_duckdb_reads_the_named_file_and_nothing_else(table, tmp_path, monkeypat
             caught.append(type(error.value).__name__)
         return real(connection, *rest)
 
-    monkeypatch.setattr(dprad.tables, "_table", prying)
+    monkeypatch.setattr(dprad.data.tables, "_table", prying)
     assert Prior.from_data(table, columns=["age"]).size > 3
     assert len(caught) == 9
     assert not (tmp_path / "out.csv").exists() and not (tmp_path / "db.duckdb").exists()
@@ -318,9 +318,11 @@ def test_parquet_is_refused_by_what_it_says_of_itself(tmp_path):
 def test_slow_files_are_interrupted(tmp_path, monkeypatch):
     path = tmp_path / "t.csv"
     path.write_text("a,b\n1,2\n")
-    monkeypatch.setattr(dprad.tables, "_table", lambda connection, *_: connection.table_function(
-        "range", [10**12]
-    ))  # fmt: skip
+
+    def endless(connection, *_):
+        return connection.table_function("range", [10**12])
+
+    monkeypatch.setattr(dprad.data.tables, "_table", endless)
     quick = Limits(columns=5, rows=10**13, distinct=10**13, seconds=0.5)
     with pytest.raises(DpradError):
         Prior.from_data(path, limits=quick)
@@ -437,7 +439,7 @@ def test_an_interrupted_audit_exits_130_with_what_is_known(tmp_path):
 
 
 def test_state_of_an_experiment_is_watched(tmp_path, monkeypatch):
-    from dprad import experiments
+    from dprad.paper import experiments
 
     options = experiments.Options(name="mechanisms", out=tmp_path)
     grid = [{"a": 1}, {"a": 2}]
@@ -534,9 +536,9 @@ def test_audits_in_reports_are_rounded(tmp_path):
 
 
 def test_the_report_of_the_page_hides_counts_too(tmp_path):
-    from dprad.reporting.page import html_of
-    from dprad.scenario.file import parse
-    from dprad.web.question import Question, of_scenario
+    from dprad.show.report.page import html_of
+    from dprad.show.scenario.file import parse
+    from dprad.show.web.question import Question, of_scenario
 
     text = (
         "[population]\ncounts = { no = 99887, Quuxitis = 3 }\n"
@@ -661,7 +663,7 @@ def test_settings_of_the_folder_do_not_reach_figures(tmp_path):
 
 
 def test_notes_of_audits_are_rounded(tmp_path):
-    from dprad.reporting.published import published
+    from dprad.show.report.published import published
 
     found = audit(lambda r, rng: r, claim=ONE, prior=Prior.uniform(42), trials=400)
     note = "the mechanism's extra risk does not exceed 0.00207411, which is within the interval"
@@ -671,7 +673,7 @@ def test_notes_of_audits_are_rounded(tmp_path):
 
 
 def test_dear_questions_are_not_offered_on_the_page():
-    from dprad.web.question import Population, mechanisms_for
+    from dprad.show.web.question import Population, mechanisms_for
 
     values = np.random.default_rng(0).choice(10**6, 1999, replace=False).tolist()
     for counts in (dict.fromkeys(values, 1), {0: 1, 10**6: 1}):

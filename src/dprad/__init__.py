@@ -9,28 +9,40 @@ import sys
 
 # `python -m dprad` puts the current folder first on the path, where any file could take the place
 # of a module. Out with it before anything is imported; what is audited is looked for there later.
-if sys.orig_argv[1:3] in (["-m", "dprad"], ["-m", "dprad.worker"]) and sys.argv[:1] == ["-m"]:
+if sys.orig_argv[1:3] in (["-m", f"dprad{m}"] for m in ("", ".runtime.worker")) and (
+    sys.argv[:1] == ["-m"]
+):
     del sys.path[0]
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dprad import accounting, attacks, datasets, mechanisms, memory, patients, plots, scenario
-    from dprad.assessment import assess
+    from dprad import accounting, attacks, mechanisms
     from dprad.attacks.optimal import optimal_attack
-    from dprad.auditing import audit
-    from dprad.calibration import calibrate
-    from dprad.comparison import compare
+    from dprad.data import datasets, patients
     from dprad.errors import DpradError, show_records
-    from dprad.guarantees import ApproxDP, GaussianDP, Guarantee, Profile, PureDP, TotalVariation
-    from dprad.priors import Prior
-    from dprad.reporting import report
-    from dprad.results import Audit, Bound, Calibration, Comparison, Risk, WorstPrior
-    from dprad.simulation import simulate
-    from dprad.threats import Threat
-    from dprad.training import TrainingRisk, training_risks
-    from dprad.worst import worst_prior
+    from dprad.model.guarantees import (
+        ApproxDP,
+        GaussianDP,
+        Guarantee,
+        Profile,
+        PureDP,
+        TotalVariation,
+    )
+    from dprad.model.priors import Prior
+    from dprad.model.results import Audit, Bound, Calibration, Comparison, Risk, WorstPrior
+    from dprad.model.threats import Threat
+    from dprad.runtime import memory
+    from dprad.show import plots, scenario
+    from dprad.show.report import report
+    from dprad.training.risks import TrainingRisk, training_risks
+    from dprad.verbs.assess import assess
+    from dprad.verbs.audit import audit
+    from dprad.verbs.calibrate import calibrate
+    from dprad.verbs.compare import compare
+    from dprad.verbs.simulate import simulate
+    from dprad.verbs.worst_prior import worst_prior
 
 __version__ = "0.1.0"
 
@@ -72,45 +84,35 @@ __all__ = [
 ]
 
 _HOME = {
-    "assess": "assessment",
     "optimal_attack": "attacks.optimal",
-    "report": "reporting",
-    "simulate": "simulation",
-    "audit": "auditing",
-    "calibrate": "calibration",
-    "compare": "comparison",
-    "worst_prior": "worst",
-    "training_risks": "training",
-    "TrainingRisk": "training",
-    "DpradError": "errors",
-    "show_records": "errors",
-    "Prior": "priors",
-    "Threat": "threats",
+    "report": "show.report",
+    **{
+        verb: f"verbs.{verb}"
+        for verb in ("assess", "audit", "calibrate", "compare", "simulate", "worst_prior")
+    },
+    **dict.fromkeys(["training_risks", "TrainingRisk"], "training.risks"),
+    **dict.fromkeys(["DpradError", "show_records"], "errors"),
+    "Prior": "model.priors",
+    "Threat": "model.threats",
     **dict.fromkeys(
-        ["Audit", "Bound", "Calibration", "Comparison", "Risk", "WorstPrior"], "results"
+        ["Audit", "Bound", "Calibration", "Comparison", "Risk", "WorstPrior"], "model.results"
     ),
     **dict.fromkeys(
         ["ApproxDP", "GaussianDP", "Guarantee", "Profile", "PureDP", "TotalVariation"],
-        "guarantees",
+        "model.guarantees",
     ),
 }
-
-
-_MODULES = (
-    "accounting",
-    "attacks",
-    "datasets",
-    "mechanisms",
-    "memory",
-    "patients",
-    "plots",
-    "scenario",
-)
+_MODULES = {
+    **{name: name for name in ("accounting", "attacks", "mechanisms")},
+    **{name: f"data.{name}" for name in ("datasets", "patients")},
+    "memory": "runtime.memory",
+    **{name: f"show.{name}" for name in ("plots", "scenario")},
+}
 
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
-        return importlib.import_module(f"dprad.{name}")
+        return importlib.import_module(f"dprad.{_MODULES[name]}")
     if name in _HOME:
         value = getattr(importlib.import_module(f"dprad.{_HOME[name]}"), name)
         globals()[name] = value

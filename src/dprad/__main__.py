@@ -1,5 +1,5 @@
 """``python -m dprad``."""
 
-from dprad.cli import main
+from dprad.show.cli import main
 
 main()

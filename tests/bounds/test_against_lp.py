@@ -7,7 +7,7 @@ import pytest
 
 from dprad import ApproxDP, GaussianDP, Prior, Profile, PureDP, Threat, TotalVariation, assess
 from dprad.bounds import evaluate, unified
-from dprad.games import play
+from dprad.game.game import play
 from oracles import attacks, lp_optimum, random_instance
 
 LP = 1e-7  # tolerance of the linear program's solver

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dprad import ApproxDP, GaussianDP, Prior, Profile, PureDP, Threat, assess, bounds, calibrate
-from dprad.games import play
+from dprad.game.game import play
 from dprad.mechanisms import GRR
 from oracles import gaussian_gap, gaussian_optimum
 

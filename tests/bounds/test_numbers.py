@@ -15,7 +15,7 @@ from scipy.stats import norm
 from dprad import ApproxDP, GaussianDP, Prior, PureDP, Threat, TotalVariation, assess
 from dprad.bounds import NEEDS, TABLE
 from dprad.bounds.static import proposition_g
-from dprad.games import play
+from dprad.game.game import play
 from dprad.mechanisms import GRR
 
 RO, AR = {"neighbours": "replace-one"}, {"neighbours": "add-remove"}

@@ -27,9 +27,9 @@ from dprad.bounds import (
     tradeoff,
     unified,
 )
-from dprad.games import play
-from dprad.guarantees import of_directions
-from dprad.privacy_loss import PrivacyLoss
+from dprad.game.game import play
+from dprad.model.guarantees import of_directions
+from dprad.model.privacy_loss import PrivacyLoss
 from oracles import attacks, random_instance
 
 RO, AR = {"neighbours": "replace-one"}, {"neighbours": "add-remove"}

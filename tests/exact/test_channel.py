@@ -140,7 +140,7 @@ def test_range(m, outputs, seed):
     rng = np.random.default_rng(seed)
     instance = random_instance(rng, m)
     risk = solve(instance, random_channel(rng, m, outputs))
-    assert 0.0 <= risk.rad <= 1.0 - dprad.games.play(instance.prior, instance.threat).kappa
+    assert 0.0 <= risk.rad <= 1.0 - dprad.game.game.play(instance.prior, instance.threat).kappa
     assert risk.interval == (risk.rad, risk.rad) and risk.kind == "exact"
 
 

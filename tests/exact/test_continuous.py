@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 from dprad import DpradError, Prior, Threat, assess
-from dprad.exact.nested import nested_monte_carlo
 from dprad.mechanisms import GRR, Duchi, ExponentialInterval, Gaussian, Laplace, Piecewise
+from dprad.paper.nested import nested_monte_carlo
 
 UNIFORM = Prior.continuous(stats.uniform(), 0, 1)
 BETA = Prior.continuous(stats.beta(0.1, 0.1), 0, 1)

@@ -12,7 +12,7 @@ from scipy.stats import beta
 
 from dprad import DpradError, Prior, Threat, assess
 from dprad.exact import envelope
-from dprad.games import play
+from dprad.game.game import play
 from dprad.mechanisms import Channel, ExponentialInterval, Gaussian, Geometric, Laplace
 from oracles import brute_force, random_instance
 

@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dprad import Prior, Threat, assess, catalogue
-from dprad.mechanisms import GRR, Channel
+from dprad import Prior, Threat, assess
+from dprad.mechanisms import GRR, Channel, catalogue
 
 HEAVY = [name for name in catalogue.FAMILIES if name != "she"]  # that one is estimated
 WATCHERS = {

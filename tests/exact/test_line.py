@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from dprad import DpradError, Prior, Threat, assess, legendre
+from dprad import DpradError, Prior, Threat, assess
 from dprad.exact import line
-from dprad.games import play
+from dprad.game.game import play
 from dprad.mechanisms import Density, Gaussian, Laplace, Piecewise
+from dprad.numerics import legendre
 from oracles import brute_force, random_instance
 
 

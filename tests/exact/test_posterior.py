@@ -7,8 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from dprad import DpradError, Prior, Threat, assess, clock
-from dprad.confidence import betting
+from dprad import DpradError, Prior, Threat, assess
 from dprad.mechanisms import (
     GRR,
     OUE,
@@ -18,6 +17,8 @@ from dprad.mechanisms import (
     Laplace,
     Repeated,
 )
+from dprad.numerics.intervals import betting
+from dprad.runtime import progress as clock
 from oracles import random_channel, random_instance
 
 

@@ -13,7 +13,7 @@ from scipy.stats import beta, norm, truncnorm, uniform
 from dprad import DpradError, Prior, Threat, assess
 from dprad.exact import continuous, nested
 from dprad.exact.solution import Solution
-from dprad.games import play
+from dprad.game.game import play
 from dprad.mechanisms import Duchi, ExponentialInterval, Gaussian, Laplace
 
 LOW, HIGH = 1.0, 4.0

@@ -11,10 +11,10 @@ from scipy.linalg import hadamard
 from test_support import unary_channel
 
 from dprad import Prior, Threat, assess
-from dprad.exact import steps
+from dprad.exact import stepwise as steps
 from dprad.exact.channel import sum_by_likelihood
-from dprad.exact.steps import columns_of
-from dprad.games import play
+from dprad.exact.stepwise import columns_of
+from dprad.game.game import play
 from dprad.mechanisms import (
     THE,
     DiscreteGaussian,

@@ -9,6 +9,6 @@ from __future__ import annotations
 from dprad.accounting.from_opacus import from_opacus
 from dprad.accounting.from_opendp import from_opendp
 from dprad.accounting.from_pld import from_event, from_pld
-from dprad.dpsgd import dpsgd
+from dprad.training.guarantee import dpsgd
 
 __all__ = ["dpsgd", "from_event", "from_opacus", "from_opendp", "from_pld"]

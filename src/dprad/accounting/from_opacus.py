@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from dprad.dpsgd import dpsgd
 from dprad.errors import DpradError, whole
-from dprad.guarantees import Guarantee
+from dprad.model.guarantees import Guarantee
+from dprad.training.guarantee import dpsgd
 
 
 def from_opacus(engine: Any) -> Guarantee:

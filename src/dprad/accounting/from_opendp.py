@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from dprad.errors import DpradError, number
-from dprad.guarantees import REPLACE_ONE, ApproxDP, Guarantee, Profile, PureDP
 from dprad.mechanisms.black_box import BlackBox
+from dprad.model.guarantees import REPLACE_ONE, ApproxDP, Guarantee, Profile, PureDP
 
 _DISTANCE = {
     "SymmetricDistance": 2,

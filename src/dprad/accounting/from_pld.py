@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from dprad.errors import DpradError, one_of
-from dprad.guarantees import ADD_REMOVE, REPLACE_ONE, Guarantee, of_directions
-from dprad.privacy_loss import PrivacyLoss
+from dprad.model.guarantees import ADD_REMOVE, REPLACE_ONE, Guarantee, of_directions
+from dprad.model.privacy_loss import PrivacyLoss
 
 
 def from_pld(pld: Any, *, neighbours: str) -> Guarantee:

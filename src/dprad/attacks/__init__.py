@@ -6,10 +6,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dprad.attacks.dpsgd import paper_attack
     from dprad.attacks.imputation import Imputation, impute
     from dprad.attacks.optimal import optimal_attack
-    from dprad.attacks.recording import Recording, record
+    from dprad.paper.attack import paper_attack
+    from dprad.training.opacus import Recording, record
 
 __all__ = [
     "Imputation",
@@ -21,16 +21,16 @@ __all__ = [
 ]
 
 _HOME = {
-    "Imputation": "imputation",
-    "impute": "imputation",
-    "optimal_attack": "optimal",
-    "paper_attack": "dpsgd",
-    "Recording": "recording",
-    "record": "recording",
+    "Imputation": "attacks.imputation",
+    "impute": "attacks.imputation",
+    "optimal_attack": "attacks.optimal",
+    "paper_attack": "paper.attack",
+    "Recording": "training.opacus",
+    "record": "training.opacus",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOME:
-        return getattr(importlib.import_module(f"dprad.attacks.{_HOME[name]}"), name)
+        return getattr(importlib.import_module(f"dprad.{_HOME[name]}"), name)
     raise AttributeError(f"module 'dprad.attacks' has no attribute {name!r}")

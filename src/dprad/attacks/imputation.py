@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from dprad.arrays import BoolArray, Column, FloatArray, IntArray
-from dprad.confidence import betting, clopper_pearson
+from dprad.data.tables import codes, read_rows
 from dprad.errors import DpradError, column, number, whole
 from dprad.exact.posterior import expanded
-from dprad.tables import codes, read_rows
+from dprad.numerics.arrays import BoolArray, Column, FloatArray, IntArray
+from dprad.numerics.intervals import betting, clopper_pearson
 
 Pair = tuple[float, float]
 # Outputs of the release that are drawn for every person; values of a column that are told apart.

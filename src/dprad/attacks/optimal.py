@@ -17,23 +17,23 @@ from typing import Any
 
 import numpy as np
 
-from dprad import memory
-from dprad.arrays import BoolArray, Column, FloatArray, IntArray
 from dprad.errors import DpradError, whole
 from dprad.exact.posterior import expanded
 from dprad.exact.posterior import part as part_of
-from dprad.games import Game, play
-from dprad.mechanisms import packed
+from dprad.game.game import Game, play
+from dprad.game.reading import Query, reads
+from dprad.game.sets import Singletons, starts
+from dprad.mechanisms import bits as packed
 from dprad.mechanisms.base import Mechanism, categories
 from dprad.mechanisms.grr import GRR
 from dprad.mechanisms.hadamard import HadamardResponse
 from dprad.mechanisms.hashing import Hashing
 from dprad.mechanisms.subset import SubsetSelection
 from dprad.mechanisms.unary import Bits
-from dprad.priors import Prior
-from dprad.reading import Query, reads
-from dprad.success import Singletons, starts
-from dprad.threats import Threat
+from dprad.model.priors import Prior
+from dprad.model.threats import Threat
+from dprad.numerics.arrays import BoolArray, Column, FloatArray, IntArray
+from dprad.runtime import memory
 
 # Likelihoods that are held at once.
 BLOCK_ENTRIES = 2**20

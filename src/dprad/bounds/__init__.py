@@ -20,9 +20,9 @@ from dprad.bounds.static import proposition_g
 from dprad.bounds.total_variation import theorem_1
 from dprad.bounds.tradeoff import proposition_1, theorem_3, theorem_3_finite
 from dprad.bounds.unified import theorem_c
-from dprad.games import Game
-from dprad.guarantees import ADD_REMOVE, GaussianDP, Guarantee
-from dprad.results import Bound
+from dprad.game.game import Game
+from dprad.model.guarantees import ADD_REMOVE, GaussianDP, Guarantee
+from dprad.model.results import Bound
 
 # What a bound may need, and what is said when it is not there.
 NEEDS = {

@@ -20,10 +20,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dprad.arrays import FloatArray
-from dprad.games import Game
-from dprad.guarantees import Guarantee
-from dprad.privacy_loss import PrivacyLoss
+from dprad.game.game import Game
+from dprad.model.guarantees import Guarantee
+from dprad.model.privacy_loss import PrivacyLoss
+from dprad.numerics.arrays import FloatArray
 
 # Losses on which the parameters of E2 are looked for.
 COARSE = 1024

@@ -17,9 +17,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from dprad.arrays import complements
-from dprad.games import Game
-from dprad.guarantees import Guarantee
+from dprad.game.game import Game
+from dprad.model.guarantees import Guarantee
+from dprad.numerics.arrays import complements
 
 # What a sum of terms of both signs may be off by, of their sizes.
 ROUNDING = 1e-15

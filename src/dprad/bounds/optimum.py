@@ -20,10 +20,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from dprad.arrays import FloatArray, complements
-from dprad.bounds.points import least_over_points
-from dprad.games import Game
-from dprad.guarantees import Guarantee
+from dprad.bounds.profile import least_over_points
+from dprad.game.game import Game
+from dprad.model.guarantees import Guarantee
+from dprad.numerics.arrays import FloatArray, complements
 
 # Values of V among which the best bracket is looked for.
 GRID = 48

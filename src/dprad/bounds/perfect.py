@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from dprad.arrays import complements
-from dprad.bounds.points import least_over_points
+from dprad.bounds.profile import least_over_points
 from dprad.bounds.tradeoff import point_tv
-from dprad.games import Game
-from dprad.guarantees import Guarantee
+from dprad.game.game import Game
+from dprad.model.guarantees import Guarantee
+from dprad.numerics.arrays import complements
 
 
 def _gamma(epsilon: float, delta: float, m: int) -> float:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from dprad.bounds.points import least_over_points
-from dprad.games import Game
-from dprad.guarantees import Guarantee
+from dprad.bounds.profile import least_over_points
+from dprad.game.game import Game
+from dprad.model.guarantees import Guarantee
 
 
 def balle(guarantee: Guarantee, game: Game) -> float:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dprad.games import Game
-from dprad.guarantees import GaussianDP, Guarantee
+from dprad.game.game import Game
+from dprad.model.guarantees import GaussianDP, Guarantee
 
 # Relative error of the power.
 ROUNDING = 1e-12

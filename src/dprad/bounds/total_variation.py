@@ -6,8 +6,8 @@ possible: "reveal with probability TV, else say nothing" attains it (with exact 
 
 from __future__ import annotations
 
-from dprad.games import Game
-from dprad.guarantees import Guarantee
+from dprad.game.game import Game
+from dprad.model.guarantees import Guarantee
 
 
 def theorem_1(guarantee: Guarantee, game: Game) -> float:

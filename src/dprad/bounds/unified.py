@@ -20,10 +20,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dprad.arrays import FloatArray, complements, distinct
-from dprad.games import Game
-from dprad.guarantees import Guarantee
-from dprad.success import Sets, starts, tops
+from dprad.game.game import Game
+from dprad.game.sets import Sets, starts, tops
+from dprad.model.guarantees import Guarantee
+from dprad.numerics.arrays import FloatArray, complements, distinct
 
 # Up to so many sets times pairs of classes, every mass that tells a pair apart is listed.
 LISTED = 2**23

@@ -7,18 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from dprad.arrays import FloatArray, IntArray
 from dprad.errors import DpradError
 from dprad.exact import grr, support
 from dprad.exact.channel import Joint, shares, sum_by_likelihood, sum_over_outputs
 from dprad.exact.continuous import solve_continuous
 from dprad.exact.envelope import solve_laplace
+from dprad.exact.integers import solve_whole
 from dprad.exact.line import solve_density, solve_gaussian
 from dprad.exact.posterior import estimate
 from dprad.exact.solution import Sampling, Solution
-from dprad.exact.steps import solve_steps
-from dprad.exact.whole import solve_whole
-from dprad.games import Game
+from dprad.exact.stepwise import solve_steps
+from dprad.game.game import Game
 from dprad.mechanisms.bounded import Duchi, Hybrid, Piecewise
 from dprad.mechanisms.channel import Channel
 from dprad.mechanisms.composed import Composed
@@ -33,6 +32,7 @@ from dprad.mechanisms.laplace import Geometric, Laplace
 from dprad.mechanisms.staircase import Staircase
 from dprad.mechanisms.subset import SubsetSelection
 from dprad.mechanisms.unary import OUE, SUE, UnaryEncoding
+from dprad.numerics.arrays import FloatArray, IntArray
 
 _NOTHING = "the output says nothing"
 

@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from dprad.arrays import HEAVY, FloatArray, IntArray, gains
-from dprad.clock import tell
 from dprad.exact.solution import Solution
-from dprad.games import Game
-from dprad.memory import block
-from dprad.success import Singletons, starts
+from dprad.game.game import Game
+from dprad.game.sets import Singletons, starts
+from dprad.numerics.arrays import HEAVY, FloatArray, IntArray, gains
+from dprad.runtime.memory import block
+from dprad.runtime.progress import tell
 
 # Entries of a block: small enough for the cache, large enough to pay for the calls.
 BLOCK_ENTRIES = 2**17

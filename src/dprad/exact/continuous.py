@@ -31,16 +31,16 @@ from typing import Any
 
 import numpy as np
 
-from dprad.arrays import FloatArray, IntArray
 from dprad.errors import DpradError
 from dprad.exact.solution import Solution
-from dprad.games import Game
+from dprad.game.game import Game
+from dprad.game.sets import Singletons, Windows
 from dprad.mechanisms.bounded import Duchi
 from dprad.mechanisms.exponential import ExponentialInterval
 from dprad.mechanisms.gaussian import Gaussian
 from dprad.mechanisms.laplace import Laplace
-from dprad.priors import Prior
-from dprad.success import Singletons, Windows
+from dprad.model.priors import Prior
+from dprad.numerics.arrays import FloatArray, IntArray
 
 # The error that is asked for, and the cells that may be spent on it.
 TOLERANCE = 2e-5

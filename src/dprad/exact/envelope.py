@@ -27,13 +27,13 @@ from typing import Any
 
 import numpy as np
 
-from dprad.arrays import HEAVY, BoolArray, FloatArray, IntArray, gains
-from dprad.clock import tell
 from dprad.exact.channel import Joint, sum_over_outputs
 from dprad.exact.solution import Solution
-from dprad.games import Game
-from dprad.memory import block
-from dprad.success import Sets, Singletons, Windows, starts
+from dprad.game.game import Game
+from dprad.game.sets import Sets, Singletons, Windows, starts
+from dprad.numerics.arrays import HEAVY, BoolArray, FloatArray, IntArray, gains
+from dprad.runtime.memory import block
+from dprad.runtime.progress import tell
 
 # Entries of a block of gaps.
 BLOCK_ENTRIES = 2**18

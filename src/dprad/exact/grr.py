@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from dprad.arrays import FloatArray, IntArray
 from dprad.exact.solution import Solution
-from dprad.games import Game
+from dprad.game.game import Game
+from dprad.game.sets import tops
 from dprad.mechanisms.grr import GRR
-from dprad.success import tops
+from dprad.numerics.arrays import FloatArray, IntArray
 
 
 def closed_form(mechanism: GRR, game: Game, codes: IntArray, pi: FloatArray) -> Solution | None:

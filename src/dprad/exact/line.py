@@ -20,15 +20,15 @@ from typing import Any
 
 import numpy as np
 
-from dprad import legendre
-from dprad.arrays import HEAVY, FloatArray, IntArray, gains
 from dprad.exact.channel import Joint, sum_over_outputs
 from dprad.exact.solution import Solution
-from dprad.games import Game
+from dprad.game.game import Game
+from dprad.game.sets import starts
 from dprad.mechanisms.density import Density
 from dprad.mechanisms.gaussian import Gaussian
-from dprad.memory import block
-from dprad.success import starts
+from dprad.numerics import legendre
+from dprad.numerics.arrays import HEAVY, FloatArray, IntArray, gains
+from dprad.runtime.memory import block
 
 # The error that is asked for, the halvings that may be spent on it, and what is still an answer.
 TOLERANCE = 1e-10

@@ -16,14 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from dprad.arrays import FloatArray, gains
-from dprad.clock import tell
-from dprad.confidence import betting
 from dprad.exact.solution import Sampling, Solution
-from dprad.games import Game
-from dprad.memory import block
-from dprad.success import starts
-from dprad.workers import stream
+from dprad.game.game import Game
+from dprad.game.sets import starts
+from dprad.numerics.arrays import FloatArray, gains
+from dprad.numerics.intervals import betting
+from dprad.runtime.memory import block
+from dprad.runtime.progress import tell
+from dprad.runtime.workers import stream
 
 # Likelihoods that a worker holds at once, and the draws of a task.
 BLOCK_ENTRIES = 2**20

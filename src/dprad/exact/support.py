@@ -18,11 +18,11 @@ import math
 
 import numpy as np
 
-from dprad.arrays import FloatArray, IntArray
 from dprad.exact.solution import Solution
-from dprad.games import Game
+from dprad.game.game import Game
+from dprad.game.sets import Singletons, starts
 from dprad.mechanisms.support import SupportMechanism
-from dprad.success import Singletons, starts
+from dprad.numerics.arrays import FloatArray, IntArray
 
 
 def closed_form(

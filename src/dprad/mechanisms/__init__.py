@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from dprad.mechanisms.base import Mechanism
 from dprad.mechanisms.black_box import BlackBox
 from dprad.mechanisms.bounded import Duchi, Hybrid, Piecewise
 from dprad.mechanisms.channel import Channel
 from dprad.mechanisms.composed import Composed, Repeated
 from dprad.mechanisms.density import Density
-from dprad.mechanisms.dpsgd import DPSGD
 from dprad.mechanisms.exponential import Exponential, ExponentialInterval
 from dprad.mechanisms.gaussian import DiscreteGaussian, Gaussian
 from dprad.mechanisms.grr import GRR
@@ -19,6 +20,9 @@ from dprad.mechanisms.laplace import Geometric, Laplace
 from dprad.mechanisms.staircase import Staircase
 from dprad.mechanisms.subset import SubsetSelection
 from dprad.mechanisms.unary import OUE, SUE, UnaryEncoding
+
+if TYPE_CHECKING:
+    from dprad.training.mechanism import DPSGD
 
 __all__ = [
     "BLH",
@@ -49,3 +53,11 @@ __all__ = [
     "SubsetSelection",
     "UnaryEncoding",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "DPSGD":  # lives with the training it is made of
+        from importlib import import_module
+
+        return import_module("dprad.training.mechanism").DPSGD
+    raise AttributeError(f"module 'dprad.mechanisms' has no attribute {name!r}")

@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dprad.arrays import FloatArray
 from dprad.errors import DpradError, interval, number, record
+from dprad.numerics.arrays import FloatArray
 
 # Differences must stand out of the rounding of the numbers by so much.
 PRECISION = 1e-7

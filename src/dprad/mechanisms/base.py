@@ -11,9 +11,9 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from dprad.arrays import IntArray
 from dprad.errors import DpradError, number, whole
-from dprad.guarantees import Guarantee
+from dprad.model.guarantees import Guarantee
+from dprad.numerics.arrays import IntArray
 
 
 @runtime_checkable

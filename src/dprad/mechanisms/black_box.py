@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from dprad.data.tables import array
 from dprad.errors import DpradError
-from dprad.guarantees import Guarantee
-from dprad.tables import array
+from dprad.model.guarantees import Guarantee
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from dprad.arrays import BoolArray, FloatArray
 from dprad.errors import DpradError, interval, number
-from dprad.guarantees import REPLACE_ONE, PureDP
 from dprad.mechanisms.additive import numbers_within
 from dprad.mechanisms.base import quotient
+from dprad.model.guarantees import REPLACE_ONE, PureDP
+from dprad.numerics.arrays import BoolArray, FloatArray
 
 # Below this epsilon the hybrid is Duchi's mechanism: ln of the root of its variance equation.
 HYBRID_FROM = float(

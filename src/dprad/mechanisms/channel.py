@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from dprad.arrays import FloatArray, IntArray
 from dprad.errors import DpradError
-from dprad.guarantees import REPLACE_ONE, Guarantee, Profile, PureDP
 from dprad.mechanisms.base import categories
-from dprad.memory import block
+from dprad.model.guarantees import REPLACE_ONE, Guarantee, Profile, PureDP
+from dprad.numerics.arrays import FloatArray, IntArray
+from dprad.runtime.memory import block
 
 # Entries that are compared at once.
 BLOCK_ENTRIES = 2**17

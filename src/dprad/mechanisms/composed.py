@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from dprad.arrays import FloatArray
 from dprad.errors import DpradError, whole
-from dprad.guarantees import Guarantee
 from dprad.mechanisms.base import Mechanism
+from dprad.model.guarantees import Guarantee
+from dprad.numerics.arrays import FloatArray
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from dprad import legendre
-from dprad.arrays import FloatArray
 from dprad.errors import DpradError, interval, number, record
-from dprad.guarantees import Guarantee
 from dprad.mechanisms.additive import numbers_read
-from dprad.memory import need
+from dprad.model.guarantees import Guarantee
+from dprad.numerics import legendre
+from dprad.numerics.arrays import FloatArray
+from dprad.runtime.memory import need
 
 # Panels to begin with.
 PANELS = 64

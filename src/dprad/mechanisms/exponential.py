@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from dprad.arrays import FloatArray, IntArray
 from dprad.errors import DpradError, interval, number
-from dprad.guarantees import REPLACE_ONE, PureDP
 from dprad.mechanisms.additive import numbers_within
 from dprad.mechanisms.channel import Channel
+from dprad.model.guarantees import REPLACE_ONE, PureDP
+from dprad.numerics.arrays import FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

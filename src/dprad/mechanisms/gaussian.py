@@ -13,11 +13,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dprad.arrays import FloatArray
 from dprad.errors import DpradError, number
-from dprad.guarantees import REPLACE_ONE, GaussianDP, Profile, PureDP
 from dprad.mechanisms.additive import Additive
 from dprad.mechanisms.base import quotient
+from dprad.model.guarantees import REPLACE_ONE, GaussianDP, Profile, PureDP
+from dprad.numerics.arrays import FloatArray
 
 # Beyond so many standard deviations a discrete Gaussian has no probability that a float can hold.
 REACH = 39.0

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from dprad.arrays import FloatArray, IntArray
-from dprad.guarantees import REPLACE_ONE, ApproxDP, PureDP
 from dprad.mechanisms.base import categories, check_parameters, quotient
 from dprad.mechanisms.support import Supports
+from dprad.model.guarantees import REPLACE_ONE, ApproxDP, PureDP
+from dprad.numerics.arrays import FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from dprad.arrays import BoolArray, FloatArray, IntArray
-from dprad.guarantees import REPLACE_ONE, PureDP
 from dprad.mechanisms.base import categories, check_parameters, quotient
+from dprad.model.guarantees import REPLACE_ONE, PureDP
+from dprad.numerics.arrays import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,10 +14,10 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dprad.arrays import FloatArray
-from dprad.guarantees import REPLACE_ONE, ApproxDP, PureDP
 from dprad.mechanisms.base import categories, check_parameters, quotient
 from dprad.mechanisms.support import Supports
+from dprad.model.guarantees import REPLACE_ONE, ApproxDP, PureDP
+from dprad.numerics.arrays import FloatArray
 
 Words = npt.NDArray[np.uint64]
 

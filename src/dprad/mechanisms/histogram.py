@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from dprad.arrays import FloatArray
 from dprad.errors import number
-from dprad.guarantees import REPLACE_ONE, PureDP
 from dprad.mechanisms.base import categories, check_parameters, quotient
 from dprad.mechanisms.unary import Bits
+from dprad.model.guarantees import REPLACE_ONE, PureDP
+from dprad.numerics.arrays import FloatArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,11 +13,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dprad.arrays import FloatArray
 from dprad.errors import number
-from dprad.guarantees import REPLACE_ONE, PureDP
 from dprad.mechanisms.additive import Additive
 from dprad.mechanisms.base import quotient
+from dprad.model.guarantees import REPLACE_ONE, PureDP
+from dprad.numerics.arrays import FloatArray
 
 
 class _Exponential(Additive):

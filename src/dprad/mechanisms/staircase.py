@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from dprad.arrays import FloatArray
 from dprad.errors import DpradError, number
-from dprad.guarantees import REPLACE_ONE, PureDP
 from dprad.mechanisms.additive import Additive
 from dprad.mechanisms.base import quotient
+from dprad.model.guarantees import REPLACE_ONE, PureDP
+from dprad.numerics.arrays import FloatArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

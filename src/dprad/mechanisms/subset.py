@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from dprad.arrays import FloatArray
-from dprad.guarantees import REPLACE_ONE, PureDP
-from dprad.mechanisms import packed
+from dprad.mechanisms import bits as packed
 from dprad.mechanisms.base import categories, check_parameters, quotient
-from dprad.mechanisms.packed import Words
+from dprad.mechanisms.bits import Words
 from dprad.mechanisms.support import Supports
+from dprad.model.guarantees import REPLACE_ONE, PureDP
+from dprad.numerics.arrays import FloatArray
 
 # Sets of at most so many members begin empty; larger ones so many deviations too small.
 SMALL, BELOW = 100, 2.0

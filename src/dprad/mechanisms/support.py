@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from dprad.arrays import FloatArray
+from dprad.numerics.arrays import FloatArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)

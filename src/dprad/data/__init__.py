@@ -1,0 +1,1 @@
+"""Tables of records: counted where they live, built in, or read for experiments."""

@@ -1,0 +1,134 @@
+"""Data for experiments: digits come with scikit-learn; others from a directory, or from OpenML.
+
+Nothing is downloaded unless no directory is given. Images are scaled to [-1, 1].
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dprad.errors import DpradError, one_of
+from dprad.numerics.arrays import FloatArray, IntArray
+
+# Names on OpenML, and of the directories in which the original files are looked for.
+IMAGES = {"mnist": "mnist_784", "fashion-mnist": "Fashion-MNIST"}
+ADULT_COLUMNS = [
+    "age",
+    "workclass",
+    "fnlwgt",
+    "education",
+    "education-num",
+    "marital-status",
+    "occupation",
+    "relationship",
+    "race",
+    "sex",
+    "capital-gain",
+    "capital-loss",
+    "hours-per-week",
+    "native-country",
+    "income",
+]
+
+
+def digits() -> tuple[FloatArray, IntArray]:
+    """1,797 images of 8 x 8 pixels, bundled with scikit-learn."""
+    try:
+        from sklearn.datasets import load_digits
+    except ImportError:
+        raise DpradError("digits come with scikit-learn: pip install 'dprad[audit]'.") from None
+    data = load_digits()
+    return np.asarray(data.images) / 8.0 - 1.0, np.asarray(data.target)
+
+
+def images(name: str, directory: Any = None) -> tuple[FloatArray, IntArray]:
+    """Training images of "mnist" or "fashion-mnist", 60,000 of 28 x 28, and labels.
+
+    `directory` (default: the environment variable DPRAD_DATA) holds the IDX files, gzipped or not,
+    itself or in a folder of that name. Without one, scikit-learn fetches OpenML's copy.
+    """
+    one_of(name, "name", IMAGES)
+    place = _place(name, directory)
+    if place is None:
+        data = _fetch(IMAGES[name])
+        x = np.asarray(data.data)[:60_000].reshape(-1, 28, 28)
+        return x / 127.5 - 1.0, np.asarray(data.target)[:60_000].astype(int)
+    x = idx(_file(place, "train-images-idx3-ubyte"))
+    y = idx(_file(place, "train-labels-idx1-ubyte"))
+    return x / 127.5 - 1.0, y.astype(int)
+
+
+def adult(directory: Any = None) -> Any:
+    """The 32,561 training rows of Adult, as a table for `Prior.from_data` and `impute`.
+
+    OpenML's copy, if there is no directory, has the test rows as well (48,842 in all).
+    """
+    import duckdb
+
+    place = _place("adult", directory)
+    if place is None:
+        return _fetch("adult").frame
+    file = str(_file(place, "adult.data"))
+    return duckdb.connect().sql(
+        "SELECT * FROM read_csv($1, header = false, names = $2, delim = ', ')",
+        params=[file, ADULT_COLUMNS],
+    )
+
+
+def idx(path: Any) -> Any:
+    """An array in the IDX format of MNIST, gzipped or not."""
+    file = Path(path)
+    try:
+        raw = file.read_bytes()
+        raw = gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
+    except (OSError, EOFError, zlib.error) as error:
+        raise DpradError(f"{file} cannot be read: {error}.") from None
+    try:
+        if raw[:3] != b"\x00\x00\x08":
+            raise ValueError
+        shape = np.frombuffer(raw, ">i4", raw[3], 4)
+        return np.frombuffer(raw, np.uint8, offset=4 + 4 * raw[3]).reshape(shape)
+    except (ValueError, IndexError):
+        raise DpradError(f"{file} is not an IDX file of bytes, or it is cut off.") from None
+
+
+def given(directory: Any = None) -> str | None:
+    """The data directory: as told, or as the environment says."""
+    return directory or os.environ.get("DPRAD_DATA") or None
+
+
+def _place(name: str, directory: Any) -> Path | None:
+    found = given(directory)
+    if found is None:
+        return None
+    root = Path(found)
+    if not root.is_dir():
+        raise DpradError(f"the data directory {str(root)!r} is not there.")
+    return root / name if (root / name).is_dir() else root
+
+
+def _file(place: Path, name: str) -> Path:
+    for candidate in (place / name, place / f"{name}.gz"):
+        if candidate.exists():
+            return candidate
+    raise DpradError(f"{name} (or {name}.gz) is not in {str(place)!r}.")
+
+
+def _fetch(name: str) -> Any:
+    try:
+        from sklearn.datasets import fetch_openml
+    except ImportError:
+        raise DpradError("OpenML is read by scikit-learn: pip install 'dprad[audit]'.") from None
+    try:
+        return fetch_openml(name, version=2 if name == "adult" else 1, as_frame=name == "adult")
+    except Exception as error:
+        raise DpradError(
+            f"{name} could not be fetched from OpenML ({type(error).__name__}). Give a directory "
+            "with the original files, or set DPRAD_DATA."
+        ) from None

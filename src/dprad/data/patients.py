@@ -1,0 +1,60 @@
+"""A small synthetic patient table, made by a seeded generator: the built-in data of the demo.
+
+Nobody is in it. Age band, region, smoking and diagnosis depend on one another roughly as they do
+in real registers: the old have more heart disease, smokers more lung disease, the city more
+asthma.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from dprad.errors import column
+from dprad.model.priors import Prior
+
+COLUMNS = ("age", "region", "smoker", "diagnosis")
+AGES = ("0-19", "20-39", "40-59", "60-79", "80+")
+REGIONS = ("city", "coast", "hills", "valley")
+SMOKER = ("no", "yes")
+DIAGNOSES = ("healthy", "asthma", "diabetes", "heart", "lung")
+
+Record = tuple[str, str, str, str]
+
+
+def records(people: int = 20_000, *, seed: int = 2026) -> list[Record]:
+    """One record a person; the same seed gives the same people."""
+    rng = np.random.default_rng(seed)
+    age = rng.choice(5, size=people, p=[0.20, 0.26, 0.27, 0.20, 0.07])
+    region = rng.choice(4, size=people, p=[0.45, 0.25, 0.12, 0.18])
+    smokes = rng.random(people) < np.array([0.03, 0.24, 0.22, 0.12, 0.05])[age]
+    # relative odds against being healthy
+    odds = np.ones((people, 5))
+    odds[:, 1] = 0.06 + 0.06 * (region == 0) + 0.05 * (age == 0)
+    odds[:, 2] = np.array([0.005, 0.02, 0.10, 0.22, 0.26])[age]
+    odds[:, 3] = np.array([0.002, 0.01, 0.07, 0.28, 0.60])[age] * (1 + 0.8 * smokes)
+    odds[:, 4] = np.array([0.001, 0.006, 0.03, 0.07, 0.08])[age] * (1 + 6.0 * smokes)
+    ladder = np.cumsum(odds / odds.sum(axis=1, keepdims=True), axis=1)
+    diagnosis = np.minimum((rng.random(people)[:, None] > ladder).sum(axis=1), 4)
+    return [
+        (AGES[a], REGIONS[r], SMOKER[s], DIAGNOSES[d])
+        for a, r, s, d in zip(age, region, smokes.astype(int), diagnosis, strict=True)
+    ]
+
+
+def prior(columns: Sequence[str] | None = None) -> Prior:
+    """The table, or some columns of it, as a prior."""
+    names = [column(c, COLUMNS, name="columns") for c in columns or COLUMNS]
+    at = [COLUMNS.index(c) for c in names]
+    rows = (tuple(row[i] for i in at) for row in records())
+    counts = Counter(row if len(row) > 1 else row[0] for row in rows)
+    return Prior.from_counts(counts, columns=names)
+
+
+def save(path: str | Path, people: int = 20_000, *, seed: int = 2026) -> None:
+    """The table as a CSV file, to try the commands on."""
+    lines = [",".join(row) for row in (COLUMNS, *records(people, seed=seed))]
+    Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -1,0 +1,223 @@
+"""Success sets: for each fiber, which classes of records each guess would be right about.
+
+Three forms, so that no m x m array need exist: one class a set (`Singletons`), intervals of
+classes on a line (`Windows`, by prefix sums), and anything else (`Relation`, sparse). In each,
+sets are grouped by fiber and stand likeliest first, which is how ties are broken.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from dprad.numerics.arrays import BoolArray, FloatArray, IntArray
+
+
+class Sets(Protocol):
+    """Success sets over classes; all are non-empty."""
+
+    @property
+    def fiber(self) -> IntArray:
+        """The fiber of each set, ascending."""
+
+    @property
+    def mass(self) -> FloatArray:
+        """The prior probability of each set."""
+
+    @property
+    def guess(self) -> IntArray:
+        """A guess (code of a target value) that is right about just this set in its fiber."""
+
+    @property
+    def sizes(self) -> IntArray:
+        """The number of classes in each set."""
+
+    def sums(self, values: FloatArray) -> FloatArray:
+        """Sum over each set of the rows of `values` (one row a class)."""
+
+    def members(self, classes: int) -> BoolArray:
+        """Dense membership, sets x classes. For few classes only."""
+
+    def smallest(self, classes: int) -> FloatArray:
+        """For each class, the least mass of a set that contains it; infinity if none does."""
+
+    def largest(self, classes: int) -> FloatArray:
+        """For each class, the greatest mass of a set that contains it; minus infinity if none."""
+
+
+def starts(fiber: IntArray) -> IntArray:
+    """Where each run of equal fibers begins."""
+    if not len(fiber):
+        return np.zeros(0, dtype=np.intp)
+    return np.flatnonzero(np.r_[True, fiber[1:] != fiber[:-1]])
+
+
+def tops(sets: Sets, fibers: int) -> FloatArray:
+    """The heaviest set of each fiber; 0 where nothing can be guessed."""
+    top = np.zeros(fibers)
+    begin = starts(sets.fiber)
+    if len(begin):
+        top[sets.fiber[begin]] = np.maximum.reduceat(sets.mass, begin)
+    return top
+
+
+def _likeliest_first(fiber: IntArray, mass: FloatArray) -> IntArray:
+    return np.lexsort((-mass, fiber))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Singletons:
+    """Each set is one class; `index` says which."""
+
+    index: IntArray
+    fiber: IntArray
+    mass: FloatArray
+    guess: IntArray
+
+    @classmethod
+    def of(cls, index: IntArray, fiber: IntArray, mass: FloatArray, guess: IntArray) -> Singletons:
+        """The sets {index[0]}, {index[1]}, ... given fiber, mass and guess of every class."""
+        order = index[_likeliest_first(fiber[index], mass[index])]
+        return cls(order, fiber[order], mass[order], guess[order])
+
+    @property
+    def sizes(self) -> IntArray:
+        """All one."""
+        return np.ones(len(self.index), dtype=np.intp)
+
+    def sums(self, values: FloatArray) -> FloatArray:
+        """The rows themselves; no copy where the order is already right."""
+        if len(self.index) == len(values) and np.all(self.index[:-1] < self.index[1:]):
+            return values
+        return values[self.index]
+
+    def members(self, classes: int) -> BoolArray:
+        """See `Sets`."""
+        return np.asarray(self.index[:, None] == np.arange(classes)[None, :])
+
+    def smallest(self, classes: int) -> FloatArray:
+        """See `Sets`."""
+        result = np.full(classes, np.inf)
+        result[self.index] = self.mass
+        return result
+
+    def largest(self, classes: int) -> FloatArray:
+        """See `Sets`."""
+        result = np.full(classes, -np.inf)
+        result[self.index] = self.mass
+        return result
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Windows:
+    """Each set is the classes low[i] .. high[i]-1."""
+
+    low: IntArray
+    high: IntArray
+    fiber: IntArray
+    mass: FloatArray
+    guess: IntArray
+
+    @classmethod
+    def of(
+        cls, low: IntArray, high: IntArray, fiber: IntArray, mass: FloatArray, guess: IntArray
+    ) -> Windows:
+        """Given the bounds, fiber and guess of every window, and the mass of every class."""
+        total = np.r_[0.0, np.cumsum(mass)]
+        # the prefix difference can stray by a rounding error; a window never exceeds one
+        weight = np.minimum(total[high] - total[low], 1.0)
+        order = _likeliest_first(fiber, weight)
+        return cls(low[order], high[order], fiber[order], weight[order], guess[order])
+
+    @property
+    def sizes(self) -> IntArray:
+        """Lengths."""
+        return self.high - self.low
+
+    def sums(self, values: FloatArray) -> FloatArray:
+        """Differences of prefix sums: O(classes + sets) a column."""
+        prefix = np.empty((len(values) + 1, values.shape[1]))
+        prefix[0] = 0.0
+        np.cumsum(values, axis=0, out=prefix[1:])
+        result = prefix[self.high]
+        result -= prefix[self.low]
+        return result
+
+    def members(self, classes: int) -> BoolArray:
+        """See `Sets`."""
+        position = np.arange(classes)
+        inside = (self.low[:, None] <= position) & (position < self.high[:, None])
+        return np.asarray(inside)
+
+    def smallest(self, classes: int) -> FloatArray:
+        """Paint the windows, lightest first, each class once: nearly O(classes + sets)."""
+        return self._paint(np.argsort(self.mass, kind="stable"), np.full(classes, np.inf))
+
+    def largest(self, classes: int) -> FloatArray:
+        """The same, heaviest first."""
+        return self._paint(np.argsort(-self.mass, kind="stable"), np.full(classes, -np.inf))
+
+    def _paint(self, order: IntArray, result: FloatArray) -> FloatArray:
+        blank = list(range(len(result) + 1))  # the next class not yet painted, with short cuts
+        low, high, mass = self.low.tolist(), self.high.tolist(), self.mass.tolist()
+        for i in order.tolist():
+            at = low[i]
+            while True:
+                end = at
+                while blank[end] != end:
+                    blank[end] = blank[blank[end]]
+                    end = blank[end]
+                if end >= high[i]:
+                    break
+                result[end] = mass[i]
+                blank[end] = at = end + 1
+        return result
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Relation:
+    """Any sets, as a sparse matrix sets x classes."""
+
+    matrix: Any
+    fiber: IntArray
+    mass: FloatArray
+    guess: IntArray
+
+    @classmethod
+    def of(cls, matrix: Any, fiber: IntArray, mass: FloatArray, guess: IntArray) -> Relation:
+        """Given membership (sparse), fiber and guess of every set, and the mass of every class."""
+        weight = np.minimum(matrix @ mass, 1.0)
+        order = _likeliest_first(fiber, weight)
+        return cls(matrix[order], fiber[order], weight[order], guess[order])
+
+    @property
+    def sizes(self) -> IntArray:
+        """Members of each row."""
+        return np.asarray(np.diff(self.matrix.indptr), dtype=np.intp)
+
+    def sums(self, values: FloatArray) -> FloatArray:
+        """A sparse product: O(members) a column."""
+        return np.asarray(self.matrix @ values)
+
+    def members(self, classes: int) -> BoolArray:
+        """See `Sets`."""
+        dense = self.matrix.toarray() > 0
+        assert dense.shape[1] == classes
+        return np.asarray(dense)
+
+    def smallest(self, classes: int) -> FloatArray:
+        """See `Sets`."""
+        result = np.full(classes, np.inf)
+        np.minimum.at(result, self.matrix.indices, self._weights())
+        return result
+
+    def largest(self, classes: int) -> FloatArray:
+        """See `Sets`."""
+        result = np.full(classes, -np.inf)
+        np.maximum.at(result, self.matrix.indices, self._weights())
+        return result
+
+    def _weights(self) -> FloatArray:
+        return np.repeat(self.mass, np.diff(self.matrix.indptr))

@@ -1,0 +1,275 @@
+"""Words: turns results into plain sentences. Knows results by their attributes only.
+
+English for laymen first, one line of mathematics after. Odds are told as "x of n tries", with n
+large enough for x to say something; what is called a bound rounds up.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dprad.model.results import Audit, Calibration, Comparison, Risk, WorstPrior
+
+MEASURES = {"rad": "extra risk", "rero": "attacker's success", "tv": "total variation"}
+_SCALES = (100, 1_000, 10_000, 100_000, 1_000_000)
+
+
+def risk(result: Risk) -> str:
+    """One sentence: the odds, and the number."""
+    who = attacker(result.threat)
+    if result.success_in is None or result.success_out is None:
+        n = scale(result.rad)
+        times = math.ceil(result.rad * n - 1e-9)
+        if times == 0:
+            return (
+                f"{who[0].upper()}{who[1:]} gains nothing if the person takes part (extra risk 0)."
+            )
+        verb = "says so" if membership(result.threat) else "is right"
+        return (
+            f"{who[0].upper()}{who[1:]} {verb} at most {times:,} more times in {n:,} tries if the "
+            f"person takes part (extra risk at most {above(result.rad)}; {result.method})."
+        )
+    n = scale(result.rad)
+    verb = "says 'in the data'" if membership(result.threat) else "is right"
+    low, high = result.interval
+    told = "exact" if result.kind == "exact" else f"estimate, {low:.4f} to {high:.4f}"
+    return (
+        f"Not in the data: {who} {verb} in {count(result.success_out, n)} of {n:,} tries; in the "
+        f"data: in {count(result.success_in, n)} of {n:,} "
+        f"(extra risk {nearest(result.rad)}, {told}; {result.method})."
+    )
+
+
+def membership(threat: dict[str, Any]) -> bool:
+    """Whether all that is asked is if the record was used: then 'in the data' may be wrong."""
+    knows, target = threat["knows"], threat["target"]
+    if knows == "everything":
+        return True
+    return isinstance(knows, list) and target != "record" and set(target) <= set(knows)
+
+
+def nearest(value: float) -> str:
+    """Four decimals of an exact number or an estimate; two digits if that would say little."""
+    return _trimmed(f"{value:.4f}") if value == 0 or value >= 1e-3 else f"{value:.1e}"
+
+
+def _trimmed(text: str) -> str:
+    """Two decimals where the others are zero: what was rounded to these is told so."""
+    return text[:-2] if text.endswith("00") and "." in text[:-3] else text
+
+
+def number(result: Risk) -> str:
+    """The extra risk: exact to the nearest, a bound rounded up, an estimate with its interval."""
+    if result.kind == "upper-bound":
+        return f"at most {above(result.rad)}"
+    if result.kind == "estimate":
+        low, high = result.interval
+        return f"{nearest(result.rad)} ({nearest(low)} to {nearest(high)})"
+    return nearest(result.rad)
+
+
+def amount(value: float) -> str:
+    """Four digits, with commas where it is large."""
+    if not math.isfinite(value):
+        return "without limit"
+    if abs(value) >= 1e15:
+        return f"{value:.3e}"
+    digits = max(0, 3 - math.floor(math.log10(abs(value)))) if value else 0
+    rounded = round(value, 3 - math.floor(math.log10(abs(value)))) if value else 0.0
+    text = f"{rounded:,.{digits}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def calibration(plan: Calibration) -> str:
+    """What to set, and what it buys."""
+    what = MEASURES.get(plan.measure, f"bound {plan.measure}")
+    lines = [
+        f"{plan.family} with {plan.parameter} = {safely(plan.value, plan.rising)} keeps the {what} "
+        f"at or below {plan.max_risk:g}. {_tightness(plan)}"
+    ]
+    if plan.error is not None and math.isfinite(plan.error):
+        lines.append(f"The noise stays within {amount(plan.error)} in 95 of 100 cases.")
+    lines.append(str(plan.risk))
+    return "\n".join(lines)
+
+
+def _tightness(plan: Calibration) -> str:
+    """Whether less noise would do: known where the risk is exact, else only of what is promised."""
+    if plan.measure == "tv" or (plan.measure in MEASURES and plan.risk.kind == "exact"):
+        return "Any less noise would exceed it."
+    if plan.risk.kind == "estimate":
+        return "The risk is estimated: slightly less noise may do, and more trials would tell."
+    return "The guarantee does not allow less noise; the mechanism behind it may."
+
+
+def safely(value: float, rising: bool) -> str:
+    """Seven digits of a parameter, rounded to the side of more noise."""
+    if value == int(value) and abs(value) < 1e15:
+        return f"{value:.0f}"
+    digits = 6 - math.floor(math.log10(abs(value)))
+    scaled = value * 10.0**digits
+    return f"{(math.floor(scaled) if rising else math.ceil(scaled)) / 10.0**digits:.7g}"
+
+
+def comparison(table: Comparison) -> str:
+    """A table, least risk first; a star marks what nothing else beats on both counts."""
+    rows = [("", "mechanism", "extra risk", "95% error", "variance")]
+    for c in table.candidates:
+        error = "" if c.error is None else f"{c.error:.4g}"
+        variance = "" if c.variance is None else f"{c.variance:.4g}"
+        low, high = c.risk.interval
+        sure = c.risk.kind == "estimate"
+        risk = f"{c.risk.rad:.4f} ({low:.4f} to {high:.4f})" if sure else above(c.risk.rad)
+        rows.append(("*" if c.frontier else "", c.name, risk, error, variance))
+    widths = [max(len(r[i]) for r in rows) for i in range(5)]
+    lines = ["  ".join(x.ljust(w) for x, w in zip(r, widths, strict=True)).rstrip() for r in rows]
+    return "\n".join([*lines, "* nothing else here has both less risk and less error"])
+
+
+def worst(result: WorstPrior) -> str:
+    """From below and from above."""
+    sure = below(result.risk.interval[0])
+    return (
+        f"The extra risk of the worst prior is between {sure} and {above(result.bound.rad)}: a "
+        f"prior was found with extra risk {result.risk.rad:.4f}, and no prior exceeds "
+        f"{above(result.bound.rad)} ({result.bound.method})."
+    )
+
+
+def audit(result: Audit) -> str:
+    """The verdict, what it rests on, and what is only an estimate."""
+    level = f"{100 * result.confidence:.4g}%"
+    lost = f", delta = {result.delta:g}" if result.delta else ""
+    if result.verdict == "violated" and result.epsilon_lower <= result.epsilon_claimed:
+        lines = [
+            f"Violated, at {level} confidence: the extra risk of this attack exceeds "
+            f"{above(result.rad_claimed)}, the most that the claim allows."
+        ]
+    elif result.verdict == "violated":
+        known = (
+            f"cannot be below {below(result.epsilon_lower)}"
+            if result.epsilon_lower < 100
+            else "has no limit: some outputs give the record away"
+        )
+        lines = [
+            f"Violated, at {level} confidence: epsilon {known}, but {result.epsilon_claimed:.6g} "
+            f"was claimed (replaced records{lost})."
+        ]
+    else:
+        lines = [
+            f"Consistent with the claim: {result.trials:,} runs refute epsilon below "
+            f"{below(result.epsilon_lower)} at {level} confidence, and "
+            f"{result.epsilon_claimed:.6g} is claimed (replaced records{lost}). That is no proof "
+            "that the claim holds."
+        ]
+    if result.epsilon_estimate is not None and result.epsilon_interval is not None:
+        low, high = (
+            f"{x:.3f}" if math.isfinite(x) else "infinite" for x in result.epsilon_interval
+        )
+        lines.append(
+            f"If it is the mechanism it is supposed to be, it behaves like epsilon = "
+            f"{result.epsilon_estimate:.3f} ({low} to {high}). An estimate; it refutes nothing."
+        )
+    lines.append(
+        f"The attack guessed in {result.trials - result.passes:,} of {result.trials:,} runs and "
+        f"was right in {result.successes:,}; extra risk {_trimmed(f'{result.rad:.4f}')} "
+        f"({' to '.join(_trimmed(f'{x:.4f}') for x in result.rad_interval)})."
+    )
+    lines += [f"Note: {note}." for note in result.notes]
+    return "\n".join(lines)
+
+
+def below(value: float) -> str:
+    """Four digits, rounded down."""
+    return f"{math.floor(value * 1e4 + 1e-9) / 1e4:g}"
+
+
+def attacker(threat: dict[str, Any]) -> str:
+    """Who is feared, as the subject of a sentence."""
+    knows, target = threat["knows"], threat["target"]
+    if knows == "everything":
+        return "an attacker who knows the whole record and asks whether it was used"
+    if knows == "nothing":
+        known = "knows nothing of the person"
+    elif knows == "function":
+        known = "knows part of the record"
+    else:
+        known = f"knows {listed(knows)}"
+    if membership(threat):
+        return f"an attacker who knows {listed(knows)} and asks whether the record was used"
+    goal = "the whole record" if target == "record" else listed(target)
+    return f"an attacker who {known} and guesses {goal}{tolerance(threat)}"
+
+
+def tolerance(threat: dict[str, Any]) -> str:
+    """How near is near enough."""
+    eta, loss = threat["eta"], threat["loss"]
+    if loss == "absolute" and eta > 0:
+        return f" to within {amount(eta)}"
+    if loss == "haversine":
+        return f" to within {amount(eta)} metres"
+    if loss in ("function", "matrix"):
+        return " closely enough"
+    return ""
+
+
+def details(result: Risk, *, every_bound: bool = False) -> str:
+    """Everything else worth knowing, line by line; on request also the bounds that do not apply."""
+    lines = []
+    if result.baseline is not None and result.threat["knows"] != "everything":
+        lines.append(f"A blind guess, without any release, is right in {share(result.baseline)}.")
+    if result.kind == "upper-bound":
+        lines.append(
+            f"The attacker's whole success, whatever its cause, is at most {above(result.rero)}."
+        )
+    elif result.threat["knows"] != "everything":
+        lines.append(
+            "The odds are those of the attack that gains most from taking part. The attack that is "
+            f"right most often, whatever the cause, is so in {share(result.rero)}."
+        )
+    bounds = [b for b in result.bounds if b.measure == "rad"]
+    valid = [b for b in bounds if b.value is not None]
+    if valid:
+        lines += ["", f"Bounds on the extra risk, rounded up ({len(valid)}; the smallest counts):"]
+        valid.sort(key=lambda b: (b.title != result.method, b.value))
+        lines += [f"  {above(b.value or 0.0, 6)}  {b.title}" for b in valid]
+    if every_bound:
+        lines += ["", "Bounds that do not apply:"]
+        lines += [f"  {b.title}: {b.reason}" for b in bounds if b.value is None]
+    lines += ["", "This holds if:"]
+    lines += [f"  - {line}" for line in result.assumptions]
+    return "\n".join(lines).lstrip("\n")
+
+
+def scale(difference: float) -> int:
+    """Tries per which a difference is told: the fewest that make it at least two."""
+    return next((n for n in _SCALES if difference * n >= 2), _SCALES[-1] if difference else 100)
+
+
+def count(probability: float, n: int) -> str:
+    """About how many of n tries."""
+    times = probability * n
+    return f"{round(times):,}" if times >= 0.5 or times == 0 else "fewer than 1"
+
+
+def share(probability: float) -> str:
+    """A chance as odds."""
+    n = scale(probability)
+    return f"{count(probability, n)} of {n:,} tries"
+
+
+def above(value: float, digits: int = 4) -> str:
+    """So many decimals, rounded up; two significant digits if that would say little."""
+    if 0 < value < 10.0 ** (1 - digits):
+        places = 1 - math.floor(math.log10(value))
+        return f"{math.ceil(value * 10**places - 1e-6) / 10**places:.1e}"
+    text = f"{math.ceil(value * 10**digits - 1e-6) / 10**digits:.{digits}f}"
+    return _trimmed(text) if digits == 4 else text
+
+
+def listed(names: Any) -> str:
+    """a, b and c."""
+    words = [names] if isinstance(names, str) else list(names)
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

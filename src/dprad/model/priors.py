@@ -1,0 +1,395 @@
+"""Prior: what is known of the population before the release.
+
+A finite table of records with probabilities, a continuous distribution on an interval, or unknown.
+Values with probability zero stay in the support: they can be guessed, and they can be the centre
+of a success set. A prior counted from n rows is itself an estimate: its kappa overstates the true
+one by about (1 - kappa) / n.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence, Sized
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from dprad.data.tables import Limits, array, codes, count, joint_codes
+from dprad.errors import DpradError, column, number, record, whole
+from dprad.model.atoms import find_atom
+from dprad.numerics.arrays import Column, FloatArray, unlike
+
+# A sum of probabilities this close to one is a rounding matter, and is renormalised.
+SUM_TOLERANCE = 1e-9
+# A product of domains beyond this is more likely a mistake than a table.
+MAX_DOMAIN = 10_000_000
+
+
+# Weights below this share of the largest are none: floats have no digits left there.
+TINY = 1e-300
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Prior:
+    """Records and their probabilities. Use a constructor below.
+
+    Parameters
+    ----------
+    columns
+        Names of the columns of a record.
+    support
+        The records, sorted by their columns: an array of values where there is one column, a
+        structured array (``support["age"]``) where there are several. None if not finite.
+    probabilities
+        One a record. None if not finite.
+    continuous_on
+        ``(distribution, low, high)`` of a continuous prior, else None.
+    rows
+        How many rows were counted, if it was counted from (unweighted) rows.
+
+    Examples
+    --------
+    >>> prior = Prior.from_counts({"no": 3, "yes": 1})
+    >>> prior.kappa          # 0.75^2 + 0.25^2
+    0.625
+
+    """
+
+    columns: tuple[str, ...]
+    support: Column | None
+    probabilities: FloatArray | None
+    continuous_on: tuple[Any, float, float] | None = field(default=None, kw_only=True)
+    rows: int | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        for values in (self.support, self.probabilities):
+            if values is not None:
+                values.setflags(write=False)
+
+    # -- constructors --------------------------------------------------------------------------
+    @classmethod
+    def uniform(cls, size: int) -> Prior:
+        """The values 0 .. size-1, equally likely."""
+        m = whole(size, "size", low=1, hint="It is the number of possible values.")
+        return cls(("value",), np.arange(m), np.full(m, 1.0 / m))
+
+    @classmethod
+    def from_probabilities(
+        cls,
+        probabilities: Iterable[float],
+        *,
+        support: Iterable[Any] | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> Prior:
+        """Given probabilities of the values 0, 1, ... or of `support` (tuples: several columns)."""
+        weights = _weights(probabilities, "probabilities")
+        total = float(weights.sum()) if weights.size else 0.0
+        if not abs(total - 1.0) <= SUM_TOLERANCE:
+            raise DpradError(
+                f"probabilities must sum to 1, but sum to {total!r}. For weights that do not, use "
+                "Prior.from_counts."
+            )
+        records = range(len(weights)) if support is None else list(support)
+        if len(records) != len(weights):
+            raise DpradError(
+                f"support must have one record a probability, but has {len(records)} for "
+                f"{len(weights)} probabilities."
+            )
+        return cls._of(*_split(records, columns), weights)
+
+    @classmethod
+    def from_counts(
+        cls,
+        counts: Mapping[Any, float],
+        *,
+        columns: Sequence[str] | None = None,
+        domain: Iterable[Any] | Mapping[str, Iterable[Any]] | None = None,
+    ) -> Prior:
+        """From ``{value: weight}``; tuples as keys are records with several columns."""
+        if not isinstance(counts, Mapping):
+            raise DpradError(
+                f"counts must be a mapping from value to weight, but is a {type(counts).__name__}."
+            )
+        names, arrays = _split(list(counts), columns)
+        return cls._of(names, arrays, _weights(counts.values(), "counts"), domain)
+
+    @classmethod
+    def from_data(
+        cls,
+        data: Any,
+        *,
+        columns: Sequence[str] | None = None,
+        weight: str | None = None,
+        missing: str = "keep",
+        domain: Iterable[Any] | Mapping[str, Iterable[Any]] | None = None,
+        glob: bool = False,
+        limits: Limits | None = None,
+    ) -> Prior:
+        """Count a table where it lives: a data frame, or the path of a CSV or Parquet file.
+
+        Parameters
+        ----------
+        data
+            pandas, polars, pyarrow, DuckDB, Dask or Spark frame, or a path (``.csv``, ``.csv.gz``,
+            ``.tsv``, ``.parquet``), which may be larger than memory. A path is taken literally.
+        columns
+            The columns that make a record; default: all but `weight`.
+        weight
+            A column of survey weights.
+        missing
+            ``"keep"`` counts a missing value as a category of its own (None), ``"drop"`` leaves
+            such rows out, ``"refuse"`` raises.
+        domain
+            Values that are possible though perhaps never observed: an iterable for one column, a
+            mapping from column to values for several (the support is then the product).
+        glob
+            Whether ``*``, ``?`` and ``[...]`` in a path stand for several files.
+        limits
+            Columns, rows, different records and seconds beyond which a file is refused.
+
+        """
+        names, arrays, weights = count(
+            data, columns=columns, weight=weight, missing=missing, glob=glob, limits=limits
+        )
+        if missing == "drop":
+            whole_rows = np.logical_and.reduce([[v is not None for v in a] for a in arrays])
+            arrays, weights = [a[whole_rows] for a in arrays], weights[whole_rows]
+            # without the missing ones a column may hold numbers again
+            arrays = [array(a.tolist()) for a in arrays]
+        prior = cls._of(tuple(names), arrays, weights, domain)
+        return prior if weight is not None else replace(prior, rows=int(weights.sum()))
+
+    @classmethod
+    def continuous(cls, distribution: Any, low: float, high: float) -> Prior:
+        """A frozen scipy distribution, truncated to [low, high] and renormalised."""
+        a, b = number(low, "low"), number(high, "high")
+        if not a < b:
+            raise DpradError(f"high must be greater than low, but is {high!r} with low = {low!r}.")
+        if not (hasattr(distribution, "cdf") and hasattr(distribution, "pdf")):
+            raise DpradError(
+                "distribution must be a continuous frozen scipy distribution such as "
+                f"scipy.stats.uniform(), but is a {type(distribution).__name__}. For a discrete "
+                "one use Prior.from_counts."
+            )
+        mass = float(_between(distribution, np.array([a, b]))[0])
+        if not mass > 0:
+            raise DpradError(
+                f"distribution must have mass on [low, high], but has {mass!r} on [{a:g}, {b:g}]."
+            )
+        atom = find_atom(distribution, a, b)
+        if atom is not None:
+            raise DpradError(
+                "distribution must be continuous, but has a probability of its own at "
+                f"{atom:.6g}. Give a table of values: Prior.from_counts or Prior.from_data."
+            )
+        return cls(("value",), None, None, continuous_on=(distribution, a, b))
+
+    @classmethod
+    def unknown(cls) -> Prior:
+        """Nothing is assumed of the population: every answer holds for every prior."""
+        return cls((), None, None)
+
+    @classmethod
+    def _of(
+        cls,
+        columns: tuple[str, ...],
+        arrays: Sequence[Column],
+        weights: FloatArray,
+        domain: Iterable[Any] | Mapping[str, Iterable[Any]] | None = None,
+    ) -> Prior:
+        """Check the weights, widen to the domain, sort, normalise."""
+        if weights.size == 0:
+            raise DpradError("a prior must have at least one record, but the table is empty.")
+        bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+        if bad.size:
+            raise DpradError(
+                "probabilities and weights must be finite numbers of at least 0, but record "
+                f"{int(bad[0])} has {float(weights[bad[0]])!r}."
+            )
+        largest = float(weights.max())
+        if largest == 0:
+            raise DpradError("weights must have a positive sum, but all are 0.")
+        arrays, weights = _sorted(arrays, weights)
+        if domain is not None:
+            arrays, weights = _sorted(*_widen(columns, arrays, weights, domain))
+        scaled = weights / largest
+        scaled[scaled < TINY] = 0.0
+        return cls(columns, _table(columns, arrays), scaled / scaled.sum())
+
+    # -- what it tells -------------------------------------------------------------------------
+    @property
+    def kind(self) -> str:
+        """``"finite"``, ``"continuous"`` or ``"unknown"``."""
+        if self.probabilities is not None:
+            return "finite"
+        return "unknown" if self.continuous_on is None else "continuous"
+
+    @property
+    def size(self) -> int | None:
+        """Number of records in the support; None if not finite."""
+        return None if self.probabilities is None else len(self.probabilities)
+
+    @property
+    def kappa(self) -> float:
+        """Probability that two independent draws are the same record; 0 if not finite."""
+        return 0.0 if self.probabilities is None else min(1.0, math.fsum(self.probabilities**2))
+
+    @property
+    def unlike(self) -> float:
+        """Probability that two independent draws differ: ``1 - kappa``, without cancellation."""
+        return 1.0 if self.probabilities is None else unlike(self.probabilities)
+
+    @property
+    def once(self) -> float:
+        """Share of the counted rows that are the only ones of their kind."""
+        if self.rows is None or self.probabilities is None:
+            return 0.0
+        return float(self.probabilities[np.rint(self.probabilities * self.rows) == 1].sum())
+
+    def cells(self, edges: FloatArray) -> FloatArray:
+        """Probabilities of the cells between ascending edges, for a continuous prior."""
+        assert self.continuous_on is not None
+        distribution, low, high = self.continuous_on
+        inside = _between(distribution, np.clip(edges, low, high))
+        return inside / float(_between(distribution, np.array([low, high]))[0])
+
+    def column(self, name: str) -> Column:
+        """The values of one column, one a record of the support."""
+        if self.support is None:
+            raise DpradError(f"a prior that is {self.kind} has no table of records.")
+        column(name, self.columns, name="column")
+        return self.support if len(self.columns) == 1 else self.support[name]
+
+    def __repr__(self) -> str:
+        if self.kind == "finite":
+            return (
+                f"Prior({self.size} records of {', '.join(self.columns)}; kappa={self.kappa:.6g})"
+            )
+        if self.continuous_on is not None:
+            return f"Prior(continuous on [{self.continuous_on[1]:g}, {self.continuous_on[2]:g}])"
+        return "Prior(unknown)"
+
+
+def _between(distribution: Any, edges: FloatArray) -> FloatArray:
+    """Mass between ascending edges, from whichever tail is smaller, where nothing cancels."""
+    below = np.asarray(distribution.cdf(edges), dtype=float)
+    if not hasattr(distribution, "sf"):
+        return np.maximum(np.diff(below), 0.0)
+    above = np.asarray(distribution.sf(edges), dtype=float)
+    return np.maximum(np.where(below[:-1] < 0.5, np.diff(below), -np.diff(above)), 0.0)
+
+
+def _split(
+    records: Sequence[Any], columns: Sequence[str] | None
+) -> tuple[tuple[str, ...], list[Column]]:
+    """Records (values, or tuples of values) as columns with names."""
+    several = bool(records) and all(isinstance(r, tuple) for r in records)
+    width = len(records[0]) if several else 1
+    if several and any(len(r) != width for r in records):
+        raise DpradError("records must all have the same number of columns, but differ in length.")
+    if columns is None:
+        names = tuple(f"column_{i}" for i in range(width)) if several else ("value",)
+    else:
+        names = (columns,) if isinstance(columns, str) else tuple(columns)
+    if not all(isinstance(n, str) and n for n in names) or len(set(names)) != len(names):
+        raise DpradError(f"columns must be different, non-empty names, but is {columns!r}.")
+    if len(names) != width:
+        raise DpradError(f"columns must name the {width} columns of a record, but is {columns!r}.")
+    arrays = [array(v) for v in zip(*records, strict=True)] if several else [array(records)]
+    try:
+        distinct = len(set(records))
+    except TypeError:
+        raise DpradError("records must be values or tuples of values, but are lists.") from None
+    if distinct != len(records):
+        raise DpradError("support must list each record once, but one occurs twice.")
+    return names, arrays
+
+
+def _widen(
+    columns: tuple[str, ...],
+    arrays: Sequence[Column],
+    weights: FloatArray,
+    domain: Iterable[Any] | Mapping[str, Iterable[Any]],
+) -> tuple[list[Column], FloatArray]:
+    """Add the records of the domain that were never observed, with weight zero."""
+    given: Mapping[str, Any]
+    if isinstance(domain, Mapping):
+        given = {column(c, columns, name="domain"): v for c, v in domain.items()}
+    elif len(columns) == 1:
+        given = {columns[0]: domain}
+    else:
+        raise DpradError(
+            "domain must be a mapping from column to values where there are several columns, "
+            f"but is a {type(domain).__name__}."
+        )
+    domains = {name: _possible(name, values) for name, values in given.items()}
+    values = []
+    for name, observed in zip(columns, arrays, strict=True):
+        seen = codes(observed)[1].tolist()
+        allowed = domains.get(name, seen)
+        outside = set(seen) - set(allowed)
+        if outside:
+            first = next(v for v in seen if v in outside)
+            raise DpradError(
+                f"domain of {name!r} must contain every observed value, but lacks {len(outside):,} "
+                f"of {len(seen):,} (first: {record(first, seen.index(first) + 1)} in order). Widen "
+                "the domain, or drop those rows."
+            )
+        values.append(allowed)
+    size = math.prod(len(v) for v in values)
+    if size > MAX_DOMAIN:
+        raise DpradError(
+            f"domain must span at most {MAX_DOMAIN:,} records, but its product has {size:,}. Give "
+            "domains for fewer columns."
+        )
+    table = dict.fromkeys(itertools.product(*values), 0.0)
+    observed_rows = zip(*(a.tolist() for a in arrays), strict=True)
+    table.update(zip(observed_rows, weights.tolist(), strict=True))
+    wide = [array(v) for v in zip(*table, strict=True)]
+    return wide, np.asarray(list(table.values()), dtype=float)
+
+
+def _possible(name: str, values: Any) -> list[Any]:
+    """A domain as a list, before it is made too long."""
+    size = len(values) if isinstance(values, Sized) else 0
+    if size > MAX_DOMAIN:
+        raise DpradError(
+            f"domain of {name!r} must have at most {MAX_DOMAIN:,} values, but has {size:,}."
+        )
+    try:
+        items = list(values)
+        set(items)
+    except TypeError:
+        raise DpradError(
+            f"domain of {name!r} must be a list of values, but is a {type(values).__name__}."
+        ) from None
+    return items
+
+
+def _weights(values: Iterable[Any], name: str) -> FloatArray:
+    try:
+        return np.asarray([float(v) for v in values], dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        raise DpradError(f"{name} must be a list of numbers, but one is not a number.") from None
+
+
+def _sorted(arrays: Sequence[Column], weights: FloatArray) -> tuple[list[Column], FloatArray]:
+    """In order, each record once; what an engine kept apart (null and NaN) is one record here."""
+    key, size = joint_codes(arrays)
+    first = np.unique(key, return_index=True)[1]
+    total = np.bincount(key, weights=weights, minlength=size)
+    return [a[first] for a in arrays], np.asarray(total, dtype=float)
+
+
+def _table(columns: tuple[str, ...], arrays: Sequence[Column]) -> Column:
+    """One column: its array. Several: a structured array."""
+    if len(columns) == 1:
+        return arrays[0]
+    table = np.empty(
+        len(arrays[0]), dtype=[(n, a.dtype) for n, a in zip(columns, arrays, strict=True)]
+    )
+    for name, values in zip(columns, arrays, strict=True):
+        table[name] = values
+    return table

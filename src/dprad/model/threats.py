@@ -1,0 +1,197 @@
+"""Threat: what the attacker knows of the target, what he is after, and when a guess counts.
+
+The attacker may always pass; a pass never succeeds. A guess g succeeds on record z when
+``loss(target of z, g) <= eta``. What is guessed ranges over the domain of the target columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dprad.data.tables import codes
+from dprad.errors import DpradError, column, number, one_of, told
+from dprad.model.priors import Prior
+from dprad.numerics.arrays import Column, IntArray
+
+KNOWS = ("nothing", "everything")
+LOSSES = ("exact", "absolute", "haversine")
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Threat:
+    """What is feared.
+
+    Parameters
+    ----------
+    knows
+        ``"nothing"``; ``"everything"`` (membership inference); a list of columns; or a callable
+        that gets the prior's support and returns one hashable label a record.
+    target
+        The columns the attacker is after; default: the whole record.
+    loss
+        ``"exact"`` (0 if equal, else 1), ``"absolute"`` (one numeric column), ``"haversine"``
+        (metres; two columns, latitude and longitude in degrees), a callable
+        ``loss(targets, guesses)`` that returns a ``len(targets) x len(guesses)`` matrix, or a
+        boolean success matrix, dense or sparse, over the distinct target values in order.
+    eta
+        A guess counts when its loss is at most this.
+
+    Examples
+    --------
+    >>> Threat(knows=["age"], target=["diagnosis"]).target
+    ('diagnosis',)
+
+    """
+
+    knows: str | Sequence[str] | Callable[[Column], Sequence[Any]] = "nothing"
+    target: Sequence[str] | None = None
+    loss: str | Callable[[Column, Column], Any] | Any = "exact"
+    eta: float = 0.0
+
+    def __post_init__(self) -> None:
+        def put(name: str, value: Any) -> None:
+            object.__setattr__(self, name, value)
+
+        if isinstance(self.knows, str):
+            hint = f"A column is given as a list: knows=[{self.knows!r}]."
+            put("knows", one_of(self.knows, "knows", KNOWS, hint=hint))
+        elif not callable(self.knows):
+            put("knows", _names(self.knows, "knows"))
+        if self.target is not None:
+            put("target", _names(self.target, "target"))
+        if isinstance(self.loss, str):
+            put("loss", one_of(self.loss, "loss", LOSSES))
+        put("eta", number(self.eta, "eta", low=0, hint="It is the largest loss that counts."))
+        if isinstance(self.loss, str) and self.loss == "exact" and self.eta > 0:
+            raise DpradError(
+                f"eta must be 0 with loss='exact', but is {self.eta!r}. For a tolerance choose "
+                "another loss, such as loss='absolute'."
+            )
+        if not isinstance(self.loss, str) and not callable(self.loss):
+            put("loss", _success_matrix(self.loss))
+            if self.eta != 0:
+                raise DpradError(
+                    f"eta must be left out with a success matrix, but is {self.eta!r}. For a "
+                    "matrix of losses, pass loss=(losses <= eta)."
+                )
+
+    def fibers(self, prior: Prior) -> IntArray:
+        """What the attacker knows of each record, as a code."""
+        from dprad.data.tables import joint_codes
+
+        size = prior.size
+        assert size is not None, "only a finite prior has fibers"
+        if self.knows == "nothing":
+            return np.zeros(size, dtype=np.intp)
+        if self.knows == "everything":
+            return np.arange(size)
+        if not callable(self.knows):
+            known = [column(c, prior.columns, name="knows") for c in self.knows]
+            return joint_codes([prior.column(c) for c in known])[0]
+        try:
+            labels = list(self.knows(prior.support))  # type: ignore[arg-type]
+        except Exception as error:
+            raise DpradError(f"knows must return one label a record, but: {told(error)}.") from None
+        if len(labels) != size:
+            raise DpradError(
+                f"knows must return one label a record, but returned {len(labels)} for {size} "
+                "records."
+            )
+        try:
+            seen = {label: i for i, label in enumerate(dict.fromkeys(labels))}
+        except TypeError:
+            raise DpradError(
+                "knows must return hashable labels, but one is not hashable."
+            ) from None
+        return np.fromiter((seen[v] for v in labels), dtype=np.intp, count=size)
+
+    def known(self, prior: Prior) -> Column | None:
+        """What the attacker knows of each record, as values; None if nothing."""
+        if isinstance(self.knows, str) and self.knows == "nothing":
+            return None
+        assert prior.support is not None
+        if isinstance(self.knows, str):
+            return prior.support
+        if callable(self.knows):
+            from dprad.data.tables import array
+
+            return array(list(self.knows(prior.support)))
+        if len(self.knows) == 1:
+            return prior.column(self.knows[0])
+        return prior.support[list(self.knows)]
+
+    def target_columns(self, prior: Prior) -> tuple[str, ...]:
+        """The columns that are guessed."""
+        if self.target is None:
+            return prior.columns
+        return tuple(column(c, prior.columns, name="target") for c in self.target)
+
+    def describe(self) -> dict[str, Any]:
+        """Plain words and numbers, for output."""
+        loss = self.loss
+        return {
+            "knows": "function" if callable(self.knows) else _plain(self.knows),
+            "target": "record" if self.target is None else _plain(self.target),
+            "loss": loss if isinstance(loss, str) else "function" if callable(loss) else "matrix",
+            "eta": self.eta,
+        }
+
+
+def target_values(prior: Prior, columns: Sequence[str]) -> tuple[IntArray, Column]:
+    """The code of each record's target, and the distinct targets in order (what can be guessed)."""
+    if len(columns) == 1:
+        return codes(prior.column(columns[0]))
+    from dprad.data.tables import joint_codes
+
+    code, size = joint_codes([prior.column(c) for c in columns])
+    first = np.empty(size, dtype=np.intp)
+    first[code[::-1]] = np.arange(len(code))[::-1]
+    assert prior.support is not None
+    return code, prior.support[list(columns)][first]
+
+
+def _names(value: Any, name: str) -> tuple[str, ...]:
+    if isinstance(value, str):
+        return (value,)
+    try:
+        names = tuple(value)
+    except TypeError:
+        names = ()
+    if not names or not all(isinstance(n, str) for n in names) or len(set(names)) != len(names):
+        raise DpradError(f"{name} must be a list of different column names, but is {value!r}.")
+    return names
+
+
+def _success_matrix(matrix: Any) -> Any:
+    """A square boolean matrix, kept sparse; True means the guess counts."""
+    from scipy import sparse
+
+    try:
+        given = sparse.csr_array(matrix) if sparse.issparse(matrix) else np.asarray(matrix)
+    except ValueError:
+        raise DpradError("loss as a matrix must have rows of equal length, but has not.") from None
+    if given.ndim != 2 or given.shape[0] != given.shape[1]:
+        raise DpradError(
+            "loss as a matrix must be square, one row and one column a target value, but has "
+            f"shape {given.shape}."
+        )
+    values = given.data if sparse.issparse(given) else given
+    if not np.all((values == 0) | (values == 1)):
+        raise DpradError(
+            "loss as a matrix must say where a guess counts (True or False), but has other values. "
+            "For a matrix of losses, pass loss=(losses <= eta)."
+        )
+    if not given.diagonal().any():
+        raise DpradError(
+            "loss as a matrix must be True where a guess counts, but no target counts as a guess "
+            "of itself. For a matrix of losses, pass loss=(losses <= eta)."
+        )
+    return sparse.csr_array(given.astype(bool))
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, str) else list(value)

@@ -1,0 +1,1 @@
+"""Arrays, intervals, searches: mathematics that knows nothing of privacy."""

@@ -1,0 +1,57 @@
+"""The paper's rule against DP-SGD (its Algorithm 2), as published: for comparison.
+
+It guesses the candidate whose gradients correlate best with what was seen, if that beats the mean
+over all candidates. It drops the norms of the gradients and takes a mean of logarithms for the
+logarithm of a mean, so it is not the optimal attack; `dprad.optimal_attack` is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dprad.errors import DpradError
+from dprad.game.game import play
+from dprad.game.reading import Query, reads
+from dprad.model.priors import Prior
+from dprad.model.threats import Threat
+from dprad.training.mechanism import DPSGD
+
+
+def paper_attack(
+    mechanism: DPSGD, *, prior: Prior, threat: Threat | None = None, query: Query | None = None
+) -> Callable[..., Any]:
+    """The paper's attack on outputs of `DPSGD`: ``guesses = attack(outputs, known)``."""
+    if not isinstance(mechanism, DPSGD):
+        raise DpradError(f"paper_attack is for DPSGD, but got a {type(mechanism).__name__}.")
+    threat = Threat() if threat is None else threat
+    game = play(prior, threat)
+    if not game.finite:
+        raise DpradError(f"paper_attack needs a table of records, but the prior is {prior.kind}.")
+    assert game.guesses is not None and game.target_of is not None
+    assert prior.probabilities is not None
+    read = reads(mechanism, prior, threat, query)
+    pi, values = prior.probabilities, game.guesses.tolist()
+    guess_of = [values[g] for g in game.target_of]
+    labels = threat.known(prior)
+    alike: dict[Any, list[int]] = {}
+    for z, label in enumerate([None] * len(read) if labels is None else labels.tolist()):
+        alike.setdefault(label, []).append(z)
+
+    def attack(outputs: Any, known: Any = None) -> list[Any]:
+        correlation = np.asarray(outputs)[:, 1, :]
+        score = (correlation - correlation.mean(axis=1, keepdims=True))[:, read]
+        if (known is None) != (labels is None):
+            what = "left out: this attacker knows nothing" if labels is None else "given"
+            raise DpradError(f"known must be {what}.")
+        given = [None] * len(score) if known is None else np.asarray(known).tolist()
+        found: list[Any] = []
+        for row, label in zip(score, given, strict=True):
+            records = alike[label]
+            best = max(records, key=lambda z: row[z] * pi[z])
+            found.append(guess_of[best] if row[best] > 0 else None)
+        return found
+
+    return attack

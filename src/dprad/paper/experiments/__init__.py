@@ -1,0 +1,221 @@
+"""The paper's experiments, one file each, and one beyond it.
+
+An experiment is a function of `Options` that returns a `Made`: a table, a figure, what it was made
+with, and what to say about the paper's numbers. `write` makes NAME.csv, .json, .svg, .png and .md
+of it. Long ones keep finished cells in NAME.cells.jsonl and go on from there.
+"""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import json
+import platform
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from dprad.errors import DpradError, one_of
+from dprad.runtime.journal import Journal, first_line
+from dprad.runtime.progress import tell
+from dprad.runtime.workers import stream
+
+Row = dict[str, Any]
+# Name: the module, the figure or table of the paper, what it shows.
+EXPERIMENTS = {
+    "mechanisms": ("mechanisms", "figure optimal_examples", "five mechanisms, one risk each"),
+    "laplace-utility": ("laplace_utility", "figure laplace_accu", "error at equal risk"),
+    "black-box": ("black_box", "figure black_box bounds", "bounds from a promise alone"),
+    "dpsgd-mnist": ("dpsgd", "figure dp-sgd_mnist", "private training on MNIST, three attackers"),
+    "dpsgd-fashion": ("dpsgd", "figure dp-sgd_fashion", "the same on Fashion-MNIST"),
+    "laplace-adult": ("laplace_adult", "figure census_attack", "hours per week with Laplace noise"),
+    "imputation": ("imputation", "table bb_ml", "guessing without looking at the release"),
+    "ldp-attacks": ("ldp_attacks", "figure LDP_attacks", "attacks on GRR, OUE, subset selection"),
+    "ldp-audit": ("ldp_audit", "figures audit_porto, audit_beijing", "three audits of the same"),
+    "monte-carlo": ("monte_carlo", "figures MC_results", "nested Monte Carlo against exact values"),
+    "locations": ("locations", "beyond the paper", "what epsilon means on a map"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How to run: data, runs (None: as many as the paper), seed, where to put it, processes."""
+
+    name: str
+    data: str | None = None
+    runs: int | None = None
+    quick: bool = False
+    rng: int = 0
+    out: Path | None = None
+    workers: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """Rows with the same keys, a figure, the parameters, and sentences about the paper's numbers.
+
+    `shown` names the columns of the printed table (default: all); `draw` takes a matplotlib figure.
+    """
+
+    name: str
+    rows: list[Row]
+    parameters: Row
+    sentences: tuple[str, ...]
+    draw: Callable[[Any], None]
+    size: tuple[float, float] = (7.0, 4.0)
+    shown: tuple[str, ...] = ()
+
+
+def run(options: Options) -> Made:
+    """Run one experiment."""
+    one_of(options.name, "name", EXPERIMENTS)
+    module = importlib.import_module(f"dprad.paper.experiments.{EXPERIMENTS[options.name][0]}")
+    made: Made = module.run(options)
+    return made
+
+
+def cells(options: Options, grid: list[Row], work: Callable[[Row, int], list[Row]]) -> list[Row]:
+    """Rows of all cells of a grid; finished ones are kept on disk and not run again.
+
+    `work(cell, seed)` gives a cell's rows; the seed depends on the cell's place and nothing else.
+    """
+    plain = {"out": None, "workers": None, "data": bool(options.data)}  # no number depends on them
+    about = {"dprad": "experiment", "options": asdict(options) | plain}
+    journal = None if options.out is None else _journal(options, about)
+    done: dict[str, list[Row]] = {}
+    if journal is not None:
+        done = {row["cell"]: row["rows"] for row in journal.rows}
+    keys = [json.dumps(cell, sort_keys=True) for cell in grid]
+    new = [i for i, key in enumerate(keys) if key not in done and keys.index(key) == i]
+    tasks = [(grid[i], 1000 * options.rng + i) for i in new]
+    with closing(stream(work, tasks, options.workers, threads=False)) as fresh:
+        for i, key in enumerate(keys):
+            if key not in done:
+                done[key] = json.loads(json.dumps(next(fresh), default=float))
+                if journal is not None:
+                    journal.append({"cell": key, "rows": done[key]})
+            tell(f"{options.name}, cells", i + 1, len(grid))
+    return [row for key in keys for row in done[key]]
+
+
+def _journal(options: Options, about: Row) -> Journal:
+    """Finished cells of this experiment; those of other options are begun anew."""
+    assert options.out is not None
+    options.out.mkdir(parents=True, exist_ok=True)
+    file = options.out / f"{options.name}.cells.jsonl"
+    plain = json.loads(json.dumps(about, default=str))
+    before = first_line(file)
+    ours = before is not None and before.get("dprad") == "experiment"
+    if ours and before != plain | {"check": before.get("check")}:  # type: ignore[union-attr]
+        file.unlink()
+    return Journal.open(
+        file, plain, lambda first: "" if first.get("dprad") == "experiment" else "it is not ours"
+    )
+
+
+# -- what is written -------------------------------------------------------------------------------
+def write(made: Made, out: Any, command: str = "") -> list[Path]:
+    """NAME.csv, .json (parameters, environment, date), .svg, .png and .md (all of it to read)."""
+    folder = Path(out)
+    folder.mkdir(parents=True, exist_ok=True)
+    when = datetime.now(UTC).date().isoformat()
+    about = made.parameters | {"date": when, "command": command, "environment": _environment()}
+    files = [folder / f"{made.name}.{ending}" for ending in ("csv", "json", "svg", "png", "md")]
+    with files[0].open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, fieldnames=list(made.rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({k: _short(v, 6) for k, v in row.items()} for row in made.rows)
+    files[1].write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+    _figure(made, files[2], files[3])
+    files[4].write_text(_page(made, about), encoding="utf-8")
+    finished = folder / f"{made.name}.cells.jsonl"
+    finished.unlink(missing_ok=True)
+    return files
+
+
+def _figure(made: Made, svg: Path, png: Path) -> None:
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    style = {"svg.hashsalt": "dprad", "svg.fonttype": "none", "font.size": 9}
+    with matplotlib.rc_context(style):  # type: ignore[arg-type]
+        figure = Figure(figsize=made.size, layout="constrained")
+        made.draw(figure)
+        figure.savefig(svg, metadata={"Date": None})
+        figure.savefig(png, dpi=110)
+
+
+def _page(made: Made, about: Mapping[str, Any]) -> str:
+    _, where, title = EXPERIMENTS[made.name]
+    columns = made.shown or tuple(made.rows[0])
+    table = [f"| {' | '.join(c.replace('_', ' ') for c in columns)} |", "|---" * len(columns) + "|"]
+    table += [f"| {' | '.join(str(_short(r[c], 4)) for c in columns)} |" for r in made.rows]
+    parameters = {k: v for k, v in about.items() if k not in ("environment", "date", "command")}
+    lines = [
+        f"# {made.name}: {title}",
+        "",
+        f"The paper's {where}." if where != "beyond the paper" else "Beyond the paper.",
+        f"Made on {about['date']} by `{about['command']}`.",
+        "",
+        f"![{title}]({made.name}.svg)",
+        "",
+        *[line for sentence in made.sentences for line in (sentence, "")],
+        *table,
+        "",
+        f"All columns are in `{made.name}.csv`. Made with: "
+        + "; ".join(f"{k.replace('_', ' ')} {_plain(v)}" for k, v in parameters.items())
+        + ".",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _plain(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def _short(value: Any, digits: int) -> Any:
+    if value is None:
+        return ""
+    return f"{value:.{digits}g}" if isinstance(value, float) else value
+
+
+def _environment() -> Row:
+    import numpy
+    import scipy
+
+    import dprad
+
+    return {
+        "dprad": dprad.__version__,
+        "python": platform.python_version(),
+        "numpy": numpy.__version__,
+        "scipy": scipy.__version__,
+        "machine": platform.machine(),
+    }
+
+
+def agrees(found: float, printed: float, digits: int) -> bool:
+    """Whether a number is the printed one, to its digits."""
+    return abs(found - printed) <= 0.5 * 10.0**-digits + 1e-12
+
+
+def verdict(checks: list[tuple[str, float, float, int]]) -> str:
+    """How many of the printed numbers (name, ours, theirs, digits) came out, and which did not."""
+    wrong = [c for c in checks if not agrees(*c[1:])]
+    text = f"{len(checks) - len(wrong)} of {len(checks)} reference numbers agree to their digits."
+    for name, ours, theirs, digits in wrong:
+        text += f" {name}: {ours:.{digits + 1}f}, not {theirs:.{digits}f}."
+    return text
+
+
+def needs(what: str, options: Options) -> None:
+    """Say what to download."""
+    raise DpradError(
+        f"{options.name} needs {what} in the data directory (--data or DPRAD_DATA); --quick "
+        f"runs on "
+        "a built-in substitute."
+    )

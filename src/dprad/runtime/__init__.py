@@ -1,0 +1,1 @@
+"""Processes, memory, progress and files that survive a crash."""

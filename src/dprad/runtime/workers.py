@@ -1,0 +1,254 @@
+"""Workers: tasks in threads, in processes of their own, or on a Dask cluster.
+
+A task brings its own stream of random numbers and results come back in order, so any number of
+workers gives the same numbers. A pool lives as long as the call that needs it and is ended by it,
+early or not: nothing is left running. A process that dies is replaced and its task run again.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import select
+import signal
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from dprad.errors import DpradError, records_shown, show_records
+from dprad.runtime import memory
+from dprad.runtime.worker import receive, send
+
+# Tasks that are handed to every worker ahead of what has been taken.
+AHEAD = 4
+# The least memory that a worker is given, whatever the limit.
+LEAST = 1e6
+# Processes in a row that may die over one task before that is taken for its fault.
+DEATHS = 3
+# Libraries that would each use all processors.
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+
+
+def stream(
+    work: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], workers: int, *, threads: bool
+) -> Generator[Any, None, None]:
+    """``work(*task)`` for every task, in order, a few ahead of what was taken.
+
+    Threads do for what spends its time in numpy; anything else gets processes. A backend of
+    `joblib.parallel_config`, such as Dask, takes the place of both. It may be closed early.
+    """
+    if workers == 1:
+        yield from (work(*task) for task in tasks)
+        return
+    share = memory.given()
+    if share is not None or records_shown():
+        limit = None if share is None else max(LEAST, share / workers)
+        work = partial(_within, limit, records_shown(), work)
+    if _elsewhere():
+        yield from _joblib(work, tasks, workers)
+    elif threads:
+        with ThreadPoolExecutor(workers) as pool:
+            yield from _ordered(lambda task: pool.submit(work, *task), tasks, workers)
+    else:
+        yield from _processes(work, tasks, workers)
+
+
+def _ordered(
+    submit: Callable[[tuple[Any, ...]], Future[Any]], tasks: Iterable[tuple[Any, ...]], workers: int
+) -> Generator[Any, None, None]:
+    """Results in order, with a few tasks under way; what is not begun when closed is dropped."""
+    pending: deque[Future[Any]] = deque()
+    rest = iter(tasks)
+    try:
+        while True:
+            while len(pending) < AHEAD * workers and (task := next(rest, None)) is not None:
+                pending.append(submit(task))
+            if not pending:
+                return
+            yield pending.popleft().result()
+    finally:
+        for future in pending:
+            future.cancel()
+
+
+# -- processes -------------------------------------------------------------------------------------
+def _processes(
+    work: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], workers: int
+) -> Generator[Any, None, None]:
+    """Each thread has a process of its own, hands it tasks and waits for the answers."""
+    body = _pickled(work)
+    processes = _Processes(body, workers)
+    try:
+        with ThreadPoolExecutor(workers) as pool:
+            try:
+                yield from _ordered(
+                    lambda task: pool.submit(processes.run, _pickled(task)), tasks, workers
+                )
+            finally:
+                processes.end()  # so that no thread waits for an answer
+    finally:
+        processes.end()
+
+
+class _Processes:
+    """Worker processes, at most one a thread."""
+
+    def __init__(self, body: bytes, count: int) -> None:
+        cores = os.cpu_count() or 1
+        each = str(max(1, cores // count))
+        self.environment = os.environ | {name: each for name in _THREADS if name not in os.environ}
+        # only where dprad is: the rest of the path follows when Python has started
+        home = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
+        self.environment["PYTHONPATH"] = os.pathsep.join(filter(None, home))
+        self.hello = pickle.dumps(([p or str(Path.cwd()) for p in sys.path], body))
+        self.mine, self.lock = threading.local(), threading.Lock()
+        self.alive: list[subprocess.Popen[bytes]] = []
+        self.over = False
+
+    def run(self, task: bytes) -> Any:
+        """The answer of this thread's process; a process that dies is replaced."""
+        for _ in range(DEATHS):
+            process = getattr(self.mine, "process", None) or self._start()
+            answer = None
+            try:
+                assert process.stdin is not None and process.stdout is not None
+                send(process.stdin, task)  # type: ignore[arg-type]
+                answer = _answer(process)
+            except OSError:
+                pass
+            if answer is not None:
+                fine, result = pickle.loads(answer)
+                if fine:
+                    return result
+                raise result
+            self._bury(process)
+            if self.over:
+                raise DpradError("the work was stopped.")
+        raise DpradError(
+            f"worker processes died {DEATHS} times over one task: killed, out of memory, or ended "
+            "by what is run. Try workers=1 to see more."
+        )
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        with self.lock:
+            if self.over:
+                raise DpradError("the work was stopped.")
+            process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "dprad.runtime.worker", str(os.getpid())],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env=self.environment,
+                start_new_session=True,  # Ctrl-C is for the parent
+            )
+            self.alive.append(process)
+        self.mine.process = process
+        assert process.stdin is not None
+        send(process.stdin, self.hello)  # type: ignore[arg-type]
+        return process
+
+    def _bury(self, process: subprocess.Popen[bytes]) -> None:
+        self.mine.process = None
+        with self.lock:
+            if process in self.alive:
+                self.alive.remove(process)
+        _ended(process)
+
+    def end(self) -> None:
+        """End them all, whatever they are doing."""
+        with self.lock:
+            self.over, ending = True, self.alive
+            self.alive = []
+        for process in ending:
+            _ended(process)
+
+
+def _answer(process: subprocess.Popen[bytes]) -> bytes | None:
+    """What a process answers; None if it has died, even if a child of its holds the pipe."""
+    assert process.stdout is not None
+    if os.name == "posix":
+        while not select.select([process.stdout], [], [], 1.0)[0]:
+            if process.poll() is not None:
+                return None
+    return receive(process.stdout)  # type: ignore[arg-type]
+
+
+def _ended(process: subprocess.Popen[bytes]) -> None:
+    """With whatever it has started: it leads a session of its own."""
+    if os.name == "posix":
+        with suppress(OSError):
+            os.killpg(process.pid, signal.SIGKILL)
+    process.kill()
+    process.wait()
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            with suppress(OSError):
+                pipe.close()
+
+
+def _pickled(thing: Any) -> bytes:
+    import cloudpickle
+
+    try:
+        return bytes(cloudpickle.dumps(thing))
+    except Exception as error:
+        raise DpradError(
+            "workers must be 1 here: what is run cannot be sent to another process "
+            f"({type(error).__name__})."
+        ) from None
+
+
+# -- other backends --------------------------------------------------------------------------------
+def _elsewhere() -> bool:
+    """Whether joblib was told to run somewhere else than on this machine."""
+    if "joblib" not in sys.modules:
+        return False  # nobody can have told it anything
+    from joblib.parallel import get_active_backend
+
+    kind = type(get_active_backend()[0]).__module__
+    return not kind.startswith("joblib._parallel_backends")
+
+
+def _joblib(
+    work: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], workers: int
+) -> Generator[Any, None, None]:
+    """A few tasks at a time through joblib's backend, drained before the next few."""
+    from itertools import islice
+
+    from joblib import Parallel, delayed
+
+    rest = iter(tasks)
+    with Parallel(n_jobs=workers) as several:
+        while some := list(islice(rest, AHEAD * workers)):
+            yield from several(delayed(work)(*task) for task in some)
+
+
+def _within(limit: float | None, shown: bool, work: Callable[..., Any], *task: Any) -> Any:
+    """A worker's share of the memory, and whether records may be shown."""
+    with memory.limit(limit), show_records(shown):
+        return work(*task)
+
+
+@contextmanager
+def cluster(address: str) -> Iterator[int]:
+    """Within, `stream` runs on the Dask cluster at this address; gives how many at once."""
+    try:
+        import distributed
+        from joblib import parallel_config
+    except ImportError:
+        raise DpradError("a cluster needs Dask: pip install 'dprad[cluster]'.") from None
+    if not address.startswith(("tcp://", "tls://", "ws://", "wss://")):
+        raise DpradError(f"--cluster must be an address as tcp://host:8786, but is {address!r}.")
+    connect: Any = distributed.Client
+    try:
+        client = connect(address, timeout=10, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise DpradError(f"no Dask scheduler answers at {address!r} ({error}).") from None
+    with client, parallel_config(backend="dask", client=client):
+        yield max(2, len(client.scheduler_info(n_workers=-1)["workers"]))

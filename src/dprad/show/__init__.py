@@ -1,0 +1,1 @@
+"""What people see: words, figures, reports, scenario files, the command line and the page."""

@@ -1,0 +1,75 @@
+"""The command line: the same words as the library.
+
+Exit codes: 0 fine; 1 the risk exceeds ``--max-risk`` or a claim is violated; 2 wrong usage or bad
+input. The heavy parts load inside the commands, so that ``dprad --help`` is quick.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from cyclopts import App, CycloptsError
+
+import dprad
+from dprad.errors import DpradError, show_records, told
+from dprad.show.cli.assess import assess
+from dprad.show.cli.audit import audit
+from dprad.show.cli.calibrate import calibrate
+from dprad.show.cli.compare import compare
+from dprad.show.cli.demo import demo
+from dprad.show.cli.explore import explore
+from dprad.show.cli.output import clean
+from dprad.show.cli.progress import shown
+from dprad.show.cli.reproduce import reproduce
+from dprad.show.cli.scenario import init, report
+
+app = App(
+    name="dprad",
+    help=(
+        "What does epsilon mean? Disclosure risk of differentially private releases.\n\n"
+        "Example: dprad assess --epsilon 1 --neighbours replace-one --uniform 20\n\n"
+        "Every command takes --help; --quiet shows no progress. No value of a record is shown or "
+        "written unless you add --show-records."
+    ),
+    version=dprad.__version__,
+    help_format="plaintext",
+)
+app.command(demo)
+app.command(init)
+app.command(assess)
+app.command(calibrate)
+app.command(compare)
+app.command(audit)
+app.command(report)
+app.command(explore)
+app.command(reproduce)
+app.register_install_completion_command(help="Install completion for your shell.")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run a command and exit. Never a traceback: whatever goes wrong is one sentence and code 2."""
+    tokens = list(sys.argv[1:] if arguments is None else arguments)
+    quiet, records = "--quiet" in tokens, "--show-records" in tokens
+    tokens = [t for t in tokens if t not in ("--quiet", "--show-records")]
+    try:
+        with shown(quiet or "explore" in tokens[:1]), show_records(records):
+            code = app(tokens, print_error=False, exit_on_error=False, result_action="return_value")
+    except (CycloptsError, DpradError) as error:
+        code = _complain(str(error))
+    except KeyboardInterrupt:
+        sys.stderr.write("dprad: interrupted.\n")
+        code = 130
+    except MemoryError:
+        code = _complain("there is not enough memory for this question; ask a smaller one.")
+    except OSError as error:
+        code = _complain(f"{error.filename or 'output'}: {error.strerror}.")
+    except Exception as error:
+        code = _complain(f"internal error, please report it: {told(error)}")
+    sys.exit(code or 0)
+
+
+def _complain(sentence: str) -> int:
+    lines = [" ".join(line.split()) for line in sentence.splitlines() if line.strip()]
+    sys.stderr.write(clean("dprad: " + "\n  ".join(lines)) + "\n")
+    return 2

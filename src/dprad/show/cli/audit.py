@@ -1,0 +1,139 @@
+"""dprad audit: call a function many times and say whether it keeps its promise."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from cyclopts import Group, Parameter
+
+from dprad.errors import DpradError
+from dprad.runtime.functions import load
+from dprad.show.cli import options
+from dprad.show.cli.options import OUTPUT, Feared, Population, Whole
+from dprad.show.cli.output import show, show_json
+
+_CLAIM = Group("What is claimed", sort_key=1)
+_RUNS = Group("Runs", sort_key=4)
+_NOBODY, _ANYONE = Population(), Feared()
+
+
+def audit(
+    subject: str,
+    /,
+    *,
+    claim: Annotated[float, Parameter(group=_CLAIM)],
+    delta: Annotated[float | None, Parameter(group=_CLAIM)] = None,
+    neighbours: Annotated[str | None, Parameter(group=_CLAIM)] = None,
+    model: Annotated[str | None, Parameter(group=_CLAIM)] = None,
+    records: Annotated[str | None, Parameter(group=_CLAIM)] = None,
+    population: Population = _NOBODY,
+    feared: Feared = _ANYONE,
+    trials: Annotated[Whole, Parameter(group=_RUNS)] = 100_000,
+    confidence: Annotated[float, Parameter(group=_RUNS)] = 0.95,
+    sequential: Annotated[bool, Parameter(group=_RUNS, negative=())] = False,
+    max_seconds: Annotated[float | None, Parameter(group=_RUNS)] = None,
+    vectorised: Annotated[bool, Parameter(group=_RUNS, negative=())] = False,
+    workers: Annotated[Whole, Parameter(group=_RUNS)] = 1,
+    cluster: Annotated[str | None, Parameter(group=_RUNS)] = None,
+    state: Annotated[str | None, Parameter(group=_RUNS)] = None,
+    seed: Annotated[Whole, Parameter(group=_RUNS)] = 0,
+    json: Annotated[bool, Parameter(group=OUTPUT, negative=())] = False,
+) -> int:
+    """Does this implementation keep its promise? Exit code 1 if it does not.
+
+    Example: dprad audit dprad.examples:coin --claim 1 --neighbours replace-one --records 0,1
+    --trials 4000
+
+    Parameters
+    ----------
+    subject
+        package.module:function, called as function(record) or function(record, rng). Or an object
+        with a method `randomise`, a mechanism, or a measurement that can be called.
+    claim
+        The epsilon that is claimed.
+    delta
+        The delta that goes with it.
+    neighbours
+        replace-one or add-remove: what the claim compares. Required.
+    model
+        The mechanism it is supposed to be (a name as for `dprad assess`): gives the attack, and an
+        estimate of epsilon. Default: the attack is learnt from some of the runs.
+    records
+        Records to run it on, comma-separated; or say a population below.
+    population
+        What is known of the population.
+    feared
+        What is feared.
+    trials
+        Calls.
+    confidence
+        Confidence of the verdict.
+    sequential
+        Stop as soon as the claim is refuted.
+    max_seconds
+        Stop after so many seconds with what is known.
+    vectorised
+        The function takes many records at once.
+    workers
+        Processes; they do not change the result.
+    cluster
+        A Dask cluster to run on, as tcp://host:8786. It does not change the result either.
+    state
+        A file that keeps what was counted; a killed audit goes on from there.
+    seed
+        Seed of all random numbers.
+    json
+        Print the whole result as JSON.
+
+    """
+    import dprad
+
+    run = load(subject)
+    prior = population.prior()
+    if records is not None:
+        if prior.kind == "finite":
+            raise DpradError("give --records or a population, not both.")
+        listed = options.listed(records, "--records") or []
+        prior = dprad.Prior.from_counts(dict.fromkeys(map(_value, listed), 1.0))
+    if prior.kind != "finite":
+        raise DpradError("say what to run it on: --records 0,1 or --data or --uniform.")
+    threat = feared.threat()
+    promise: Any = dprad.PureDP(claim, neighbours=neighbours or "")
+    if delta is not None:
+        promise = dprad.ApproxDP(claim, delta, neighbours=neighbours or "")
+    named = None
+    if model is not None:
+        named = options.mechanism(model, {"--epsilon": claim}, prior, threat)
+    with options.hands(workers, cluster) as many:
+        result = dprad.audit(
+            run,
+            claim=promise,
+            prior=prior,
+            threat=threat,
+            model=named,
+            trials=trials,
+            confidence=confidence,
+            sequential=sequential,
+            max_seconds=max_seconds,
+            vectorised=vectorised,
+            workers=many,
+            state=state,
+            rng=seed,
+        )
+    if json:
+        show_json(result.to_dict())
+    else:
+        show(str(result))
+    if any(note.startswith("interrupted") for note in result.notes):
+        return 130
+    return int(result.verdict == "violated")
+
+
+def _value(text: str) -> Any:
+    """A record from the command line: a whole number, a number, or a word."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

@@ -1,0 +1,127 @@
+"""dprad calibrate: the least noise for an accepted risk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Group, Parameter
+
+from dprad.errors import DpradError, one_of
+from dprad.show.cli import options
+from dprad.show.cli.options import OUTPUT, Feared, Population, Whole, without
+from dprad.show.cli.output import show, show_json
+from dprad.show.cli.scenario import alone, calibrated
+
+_GOAL = Group("What is accepted, and what can be turned", sort_key=1)
+_PROMISES = {"pure": "PureDP", "approx": "ApproxDP", "gaussian": "GaussianDP"}
+
+
+_NOBODY, _ANYONE = Population(), Feared()
+
+
+def calibrate(
+    scenario: Path | None = None,
+    /,
+    *,
+    max_risk: Annotated[float | None, Parameter(group=_GOAL)] = None,
+    mechanism: Annotated[str | None, Parameter(group=_GOAL)] = None,
+    promise: Annotated[str | None, Parameter(group=_GOAL)] = None,
+    neighbours: Annotated[str | None, Parameter(group=_GOAL)] = None,
+    delta: Annotated[float | None, Parameter(group=_GOAL)] = None,
+    sample_rate: Annotated[float | None, Parameter(group=_GOAL)] = None,
+    steps: Annotated[Whole | None, Parameter(group=_GOAL)] = None,
+    sensitivity: Annotated[float | None, Parameter(group=_GOAL)] = None,
+    clamp: Annotated[str | None, Parameter(group=_GOAL)] = None,
+    population: Population = _NOBODY,
+    feared: Feared = _ANYONE,
+    json: Annotated[bool, Parameter(group=OUTPUT, negative=())] = False,
+) -> int:
+    """How much noise keeps the extra risk within what is accepted?
+
+    Example: dprad calibrate --max-risk 0.1 --mechanism laplace --uniform 101 --loss absolute
+    --eta 5
+
+    Parameters
+    ----------
+    scenario
+        A scenario file (`dprad init` writes one) instead of all other options.
+    max_risk
+        The extra risk that is accepted.
+    mechanism
+        What adds the noise: a name as for `dprad assess`, or dpsgd (with --sample-rate and
+        --steps).
+    promise
+        Instead of a mechanism: pure (epsilon), approx (epsilon, with --delta) or gaussian (mu).
+    neighbours
+        With --promise: replace-one or add-remove.
+    delta
+        The delta that goes with epsilon.
+    sample_rate
+        Chance that a record takes part in a step of dpsgd; 1 for full batch.
+    steps
+        Number of steps of dpsgd.
+    sensitivity
+        How far one record can move the number (default: the range of its values).
+    clamp
+        The interval to which noisy numbers are moved, as low:high.
+    population
+        What is known of the population.
+    feared
+        What is feared.
+    json
+        Print the whole result as JSON.
+
+    """
+    import dprad
+    from dprad import accounting
+
+    if scenario is not None:
+        alone(
+            {"--max-risk": max_risk, "--mechanism": mechanism, "--promise": promise}
+            | {"--neighbours": neighbours, "--delta": delta, "--sample-rate": sample_rate}
+            | {"--steps": steps, "--sensitivity": sensitivity, "--clamp": clamp}
+            | population.given()
+            | feared.given()
+        )
+        return calibrated(scenario, json=json)
+    if max_risk is None:
+        raise DpradError("say which risk is accepted: --max-risk 0.1, or give a scenario file.")
+    prior = population.prior()
+    threat = feared.threat()
+    training = {"--sample-rate": sample_rate, "--steps": steps}
+    noise: dict[str, Any] = {"--sensitivity": sensitivity, "--clamp": clamp}
+    if (mechanism is None) == (promise is None):
+        raise DpradError("give one of --mechanism and --promise.")
+    question: dict[str, Any] = {"max_risk": max_risk, "prior": prior, "threat": threat}
+    family: Any
+    if promise is not None:
+        one_of(promise, "--promise", _PROMISES)
+        without("--promise", training | noise)
+        family = getattr(dprad, _PROMISES[promise])
+        question["neighbours"] = neighbours or ""
+        if promise == "approx":
+            if delta is None:
+                raise DpradError("--promise approx needs --delta.")
+            question |= {"delta": delta, "parameter": "epsilon"}
+        else:
+            without(f"--promise {promise}", {"--delta": delta})
+    elif mechanism == "dpsgd":
+        without("--mechanism dpsgd", noise | {"--delta": delta, "--neighbours": neighbours})
+        missed = [name for name, value in training.items() if value is None]
+        if missed:
+            raise DpradError(f"--mechanism dpsgd needs {' and '.join(missed)}.")
+        family = accounting.dpsgd
+        question |= {"sample_rate": sample_rate, "steps": steps, "parameter": "noise_multiplier"}
+    else:
+        assert mechanism is not None
+        without(f"--mechanism {mechanism}", training | {"--neighbours": neighbours})
+        given = noise | {"--delta": delta}
+        family, known = options.parts(mechanism, given, prior, threat)
+        question |= known | {"parameter": options.family(mechanism).noise}
+    plan = dprad.calibrate(family, **question)
+    if json:
+        show_json(plan.to_dict())
+    else:
+        show(str(plan))
+    return 0

@@ -1,0 +1,31 @@
+"""dprad explore: the page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dprad.show.cli.options import Whole
+from dprad.show.cli.output import show
+
+
+def explore(scenario: Path | None = None, /, *, port: Whole = 8765, browser: bool = True) -> int:
+    """Open a local page to turn every knob; nothing leaves this machine. Ctrl-C ends it.
+
+    Example: dprad explore --port 8765 --no-browser
+
+    Parameters
+    ----------
+    scenario
+        A scenario file to begin with.
+    port
+        Where the page is served, on this machine only.
+    browser
+        Open it in a browser.
+
+    """
+    from dprad.show import scenario as scenarios
+    from dprad.show import web
+
+    found = None if scenario is None else scenarios.load(scenario)
+    web.explore(found, port=port, browser=browser, ready=show)
+    return 0

@@ -1,0 +1,209 @@
+"""Options that several commands share, turned into priors, threats and mechanisms."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Group, Parameter
+
+from dprad.errors import DpradError, one_of
+from dprad.mechanisms import catalogue
+from dprad.mechanisms.catalogue import FAMILIES, Family
+
+if TYPE_CHECKING:
+    from dprad.model.priors import Prior
+    from dprad.model.threats import Threat
+
+SUBJECT = Group("What is promised or run", sort_key=1)
+PRIOR = Group("What is known of the population (default: nothing)", sort_key=2)
+THREAT = Group("What is feared", sort_key=3)
+OUTPUT = Group("Output", sort_key=4)
+
+
+def _whole(_: Any, tokens: Any) -> int:
+    """A whole number, as 100000, 100_000 or 1e5; what has a fraction is not rounded."""
+    text = tokens[0].value
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        value = float(text)
+        if value == int(value) and abs(value) < 1e18:
+            return int(value)
+    except (ValueError, OverflowError):
+        pass
+    shown = text if len(text) <= 40 else f"{text[:40]}..."
+    raise ValueError(f"must be a whole number, but is {shown!r}")
+
+
+Whole = Annotated[int, Parameter(converter=_whole)]
+
+
+def hands(workers: int, address: str | None) -> AbstractContextManager[int]:
+    """How many workers there are: on the cluster at this address, or here."""
+    from dprad.runtime.workers import cluster
+
+    return nullcontext(workers) if address is None else cluster(address)
+
+
+def mechanism(name: str, given: dict[str, Any], prior: Prior, threat: Threat) -> Any:
+    """A mechanism from its name and options, with the size or range of what it reads."""
+    noise = f"--{family(name).noise}"
+    if prior.kind == "finite" and given.get(noise) is None:
+        raise DpradError(f"--mechanism {name} needs {noise}.")
+    made, chosen = parts(name, given, prior, threat)
+    return made(**chosen)
+
+
+def family(name: str) -> Family:
+    """A mechanism's line in the catalogue."""
+    return FAMILIES[one_of(name, "--mechanism", FAMILIES)]
+
+
+def parts(
+    name: str, given: dict[str, Any], prior: Prior, threat: Threat
+) -> tuple[Any, dict[str, Any]]:
+    """The class and its arguments as far as they are known."""
+    takes = {f"--{t}" for t in family(name).takes}
+    if prior.kind != "finite":
+        raise DpradError(f"--mechanism {name} needs a population: give --data or --uniform.")
+    without(f"--mechanism {name}", {o: v for o, v in given.items() if o not in takes})
+    chosen = {o.removeprefix("--"): v for o, v in given.items() if v is not None}
+    if "clamp" in chosen:
+        chosen["clamp"] = _interval(chosen["clamp"], "--clamp")
+    return catalogue.parts(name, chosen, prior, threat)
+
+
+def _interval(text: str, option: str) -> tuple[float, float]:
+    low, _, high = text.partition(":")
+    try:
+        return float(low), float(high)
+    except ValueError:
+        raise DpradError(f"{option} must be two numbers, as in 0:100, but is {text!r}.") from None
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Population:
+    """The prior.
+
+    Parameters
+    ----------
+    data
+        A CSV or Parquet file, one row a person; may be larger than memory.
+    columns
+        The columns that make a record, comma-separated (default: all).
+    weight
+        A column of survey weights.
+    missing
+        keep missing values as a category (default), drop such rows, or refuse them.
+    domain
+        Possible whole values of the only column, as low:high.
+    glob
+        Whether *, ? and [...] in --data stand for several files.
+    uniform
+        Instead of --data: so many equally likely values 0, 1, 2, ...
+
+    """
+
+    data: Annotated[str | None, Parameter(group=PRIOR)] = None
+    columns: Annotated[str | None, Parameter(group=PRIOR)] = None
+    weight: Annotated[str | None, Parameter(group=PRIOR)] = None
+    missing: Annotated[str | None, Parameter(group=PRIOR)] = None
+    domain: Annotated[str | None, Parameter(group=PRIOR)] = None
+    glob: Annotated[bool, Parameter(group=PRIOR, negative=())] = False
+    uniform: Annotated[float | None, Parameter(group=PRIOR)] = None
+
+    def given(self) -> dict[str, Any]:
+        """Options that were used."""
+        own = {f"--{f.name}": getattr(self, f.name) for f in fields(self)}
+        return {name: None if value is False else value for name, value in own.items()}
+
+    def prior(self) -> Prior:
+        """A file, equally likely values, or nothing known."""
+        from dprad.model.priors import Prior
+
+        if self.data is None:
+            for name in ("columns", "weight", "missing", "domain", "glob"):
+                if getattr(self, name):
+                    raise DpradError(f"--{name} goes with --data, which is missing.")
+            if self.uniform is None:
+                return Prior.unknown()
+            return Prior.uniform(self.uniform)  # type: ignore[arg-type]
+        if self.uniform is not None:
+            raise DpradError("give --data or --uniform, not both.")
+        values = None
+        if self.domain is not None:
+            low, _, high = self.domain.partition(":")
+            try:
+                values = range(int(low), int(high) + 1)
+            except ValueError:
+                raise DpradError(
+                    f"--domain must be two whole numbers, as in 0:100, but is {self.domain!r}."
+                ) from None
+        return Prior.from_data(
+            self.data,
+            columns=listed(self.columns, "--columns"),
+            weight=self.weight,
+            missing=self.missing or "keep",
+            domain=values,
+            glob=self.glob,
+        )
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Feared:
+    """The threat.
+
+    Parameters
+    ----------
+    knows
+        nothing, everything, or the columns the attacker knows, comma-separated.
+    target
+        The columns he is after, comma-separated (default: the whole record).
+    loss
+        exact, absolute (a numeric column) or haversine (latitude,longitude; metres).
+    eta
+        A guess counts if its loss is at most this.
+
+    """
+
+    knows: Annotated[str, Parameter(group=THREAT)] = "nothing"
+    target: Annotated[str | None, Parameter(group=THREAT)] = None
+    loss: Annotated[str, Parameter(group=THREAT)] = "exact"
+    eta: Annotated[float, Parameter(group=THREAT)] = 0.0
+
+    def given(self) -> dict[str, Any]:
+        """Options that were used."""
+        own = {f.name: (getattr(self, f.name), f.default) for f in fields(self)}
+        return {f"--{name}": None if v == usual else v for name, (v, usual) in own.items()}
+
+    def threat(self) -> Threat:
+        """As the library takes it."""
+        from dprad.model.threats import KNOWS, Threat
+
+        known = self.knows if self.knows in KNOWS else listed(self.knows, "--knows")
+        assert known is not None
+        target = listed(self.target, "--target")
+        return Threat(knows=known, target=target, loss=self.loss, eta=self.eta)
+
+
+def listed(names: str | None, option: str) -> list[str] | None:
+    """Names separated by commas."""
+    if names is None:
+        return None
+    found = [n.strip() for n in names.split(",") if n.strip()]
+    if not found:
+        raise DpradError(f"{option} must be a list, separated by commas, but is {names!r}.")
+    return found
+
+
+def without(option: str, others: dict[str, Any]) -> None:
+    """Refuse options that mean nothing here."""
+    for name, value in others.items():
+        if value is not None:
+            raise DpradError(f"{name} has no meaning with {option}; leave it out.")

@@ -1,0 +1,114 @@
+"""Commands on scenario files: init and report; and what assess and calibrate do with one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from dprad.errors import DpradError
+from dprad.show.cli.output import show, show_json
+
+
+def init(path: Path = Path("scenario.toml"), /, *, force: bool = False) -> int:
+    """Write a commented example of a scenario file.
+
+    Example: dprad init scenario.toml --force
+
+    Parameters
+    ----------
+    path
+        The file to write.
+    force
+        Write over a file that is there.
+
+    """
+    from dprad.show.scenario import EXAMPLE
+
+    if path.exists() and not force:
+        raise DpradError(f"{path} is there already; choose another name, or add --force.")
+    path.write_text(EXAMPLE, encoding="utf-8")
+    show(f"Wrote {path}. Try: dprad assess {path}")
+    return 0
+
+
+def report(
+    scenario: Path | None = None,
+    /,
+    *,
+    out: Annotated[Path, Parameter(name=["--out", "-o"])] = Path("report.html"),
+    allow_code: Annotated[bool, Parameter(negative=())] = False,
+) -> int:
+    """Answer every question of a scenario in one HTML file, to hand to others.
+
+    Example: dprad report -o report.html
+
+    Parameters
+    ----------
+    scenario
+        The scenario file; without one, the built-in example.
+    out
+        The file to write.
+    allow_code
+        Import and run the function that the scenario names for its audit.
+
+    """
+    from dprad.show import scenario as scenarios
+    from dprad.show.report import report_scenario
+
+    found = scenarios.builtin() if scenario is None else scenarios.load(scenario)
+    name = "" if scenario is None else f" {scenario.name}"
+    command = f"dprad report{name} -o {out.name}"
+    made = report_scenario(found, out, command=command, allow_code=allow_code)
+    show(f"Wrote {made} ({made.stat().st_size / 1000:.0f} kB).")
+    return 0
+
+
+def alone(given: dict[str, Any]) -> None:
+    """A scenario file says everything; other options are refused."""
+    for option, value in given.items():
+        if value is not None:
+            raise DpradError(f"{option} has no meaning with a scenario file; write it there.")
+
+
+def assessed(path: Path, *, json: bool) -> int:
+    """Every threat against every release; code 1 if what is accepted may be exceeded."""
+    from dprad.show.scenario import answer, load
+
+    scenario = load(path)
+    found = answer(scenario, plans=False, audits=False)
+    if json:
+        show_json(found.to_dict())
+        return int(found.exceeded)
+    lines = [scenario.title]
+    for release, row in zip(scenario.releases, found.risks, strict=True):
+        lines += ["", f"{release.name}:"]
+        for (threat, _), risk in zip(scenario.threats, row, strict=True):
+            lines.append(f"  {threat}: {risk}")
+    if scenario.accepted is not None:
+        verdict = "may exceed" if found.exceeded else "stays within"
+        lines += ["", f"The extra risk {verdict} the accepted {scenario.accepted:g}."]
+    show("\n".join(lines))
+    return int(found.exceeded)
+
+
+def calibrated(path: Path, *, json: bool) -> int:
+    """The least noise of every release for the accepted risk."""
+    from dprad.show.scenario import answer, load
+
+    scenario = load(path)
+    if scenario.accepted is None:
+        raise DpradError(f"{path} does not say what is accepted: add [accepted] risk = 0.1.")
+    found = answer(scenario, audits=False)
+    if json:
+        show_json(found.to_dict())
+        return 0
+    lines = [scenario.title]
+    for release, plans, reasons in zip(scenario.releases, found.plans, found.reasons, strict=True):
+        lines += ["", f"{release.name}:"]
+        for (threat, _), plan, reason in zip(scenario.threats, plans, reasons, strict=True):
+            said = reason if plan is None else str(plan).split("\n")[0]
+            lines.append(f"  {threat}: {said}")
+    show("\n".join(lines))
+    return 0

@@ -1,0 +1,23 @@
+"""Figures: each a function that takes results and an optional axis, and returns the axis.
+
+The same functions serve the report, the page and a notebook. Colours are those of Okabe and Ito,
+which colour-blind eyes tell apart; lines differ in dash as well.
+"""
+
+from __future__ import annotations
+
+from dprad.show.plots.bounds import plot_bounds
+from dprad.show.plots.curve import plot_risk
+from dprad.show.plots.frontier import plot_frontier
+from dprad.show.plots.knowledge import plot_knowledge
+from dprad.show.plots.odds import plot_odds
+from dprad.show.plots.trace import plot_audit
+
+__all__ = [
+    "plot_audit",
+    "plot_bounds",
+    "plot_frontier",
+    "plot_knowledge",
+    "plot_odds",
+    "plot_risk",
+]

@@ -1,0 +1,35 @@
+"""An audit as it went: what was certified, and what was estimated, after so many runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dprad.errors import DpradError
+from dprad.show.plots.style import COLOURS, axis
+
+if TYPE_CHECKING:
+    from dprad.model.results import Audit
+
+
+def plot_audit(result: Audit, ax: Any = None) -> Any:
+    """Draw an audit's trace."""
+    ax = axis(ax)
+    if not result.trace:
+        raise DpradError("this audit kept no trace.")
+    runs = [t for t, _, _ in result.trace]
+    ax.plot(runs, [low for _, low, _ in result.trace], color=COLOURS[0], label="certified")
+    guessed = [(t, e) for t, _, e in result.trace if e is not None]
+    if guessed:
+        ax.plot(
+            [t for t, _ in guessed], [e for _, e in guessed], color=COLOURS[1], linestyle="--",
+            label="estimate, if it is that mechanism",
+        )  # fmt: skip
+    ax.axhline(
+        result.epsilon_claimed, color=COLOURS[6], linewidth=1, linestyle=":", label="claimed"
+    )
+    ax.set_xscale("log")
+    ax.set_xlabel("runs")
+    ax.set_ylabel("epsilon")
+    ax.set_ylim(bottom=0)
+    ax.legend(loc="best")
+    return ax

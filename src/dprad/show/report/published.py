@@ -1,0 +1,121 @@
+"""What a report tells of a result: hundredths, rounded up.
+
+Risks are exact functions of the population. Told to four digits, they give away whether one person
+in a thousand has a rare value, or two. A report is handed to others, so its numbers, figures and
+tables are made from results that were rounded before.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+from typing import Any
+
+from dprad.model.results import Audit, Calibration, Candidate, Comparison, Risk
+
+SAID = (
+    "Risks are rounded up to hundredths, and noise to two digits on the safe side, so that this "
+    "report does not tell how many people have a rare value."
+)
+
+
+def published(result: Any) -> Any:
+    """A result as it may be told to others."""
+    if isinstance(result, Risk):
+        return _risk(result)
+    if isinstance(result, Calibration):
+        value = result.value if isinstance(result.value, int) else _safe(result)
+        error = None if result.error is None else _digits(result.error)
+        return replace(result, risk=_risk(result.risk), value=value, error=error)
+    if isinstance(result, Comparison):
+        return Comparison(candidates=tuple(map(_candidate, result.candidates)))
+    assert isinstance(result, Audit)
+    return _audit(result)
+
+
+def why(reason: str) -> str:
+    """Why there is no plan, without the number that it may hold."""
+    if reason.startswith("every"):
+        return "every value stays within it"
+    return "no value keeps within it" if reason.startswith("no ") else reason
+
+
+def _risk(risk: Risk) -> Risk:
+    rad = _up(risk.rad)
+    out = None if risk.success_out is None else min(round(risk.success_out, 2), 1.0 - rad)
+    low, high = risk.interval
+    return replace(
+        risk,
+        method=f"{risk.method}, rounded up" if risk.kind == "exact" else risk.method,
+        rad=rad,
+        interval=(math.floor(low * 100) / 100, _up(high)),
+        success_out=out,
+        success_in=None if out is None else round(out + rad, 2),
+        rero=_up(risk.rero),
+        baseline=None if risk.baseline is None else round(risk.baseline, 2),
+        kappa=round(risk.kappa, 2),
+        normalised=_up(risk.normalised),
+        bounds=tuple(b if b.value is None else replace(b, value=_up(b.value)) for b in risk.bounds),
+    )
+
+
+def _candidate(candidate: Candidate) -> Candidate:
+    error, variance = (
+        None if x is None else _digits(x) for x in (candidate.error, candidate.variance)
+    )
+    return replace(candidate, risk=_risk(candidate.risk), error=error, variance=variance)
+
+
+def _audit(result: Audit) -> Audit:
+    """Counts of runs and what follows from them: rates of what is rare show in these too."""
+    low, high = result.rad_interval
+    guessed = result.trials - result.passes
+    span = result.epsilon_interval
+    return replace(
+        result,
+        rad=round(result.rad, 2),
+        rad_interval=(math.floor(low * 100) / 100, math.ceil(high * 100) / 100),
+        passes=result.trials - int(_digits(guessed)),
+        successes=int(_digits(result.successes)),
+        rad_claimed=_up(result.rad_claimed),
+        epsilon_lower=_down(result.epsilon_lower),
+        epsilon_claimed=round(result.epsilon_claimed, 2),
+        epsilon_estimate=None
+        if result.epsilon_estimate is None
+        else round(result.epsilon_estimate, 2),
+        epsilon_interval=None if span is None else (_down(span[0]), -_down(-span[1])),
+        certificates=tuple((name, _down(value)) for name, value in result.certificates),
+        notes=tuple(map(_note, result.notes)),
+        trace=tuple((n, _down(low), e if e is None else round(e, 2)) for n, low, e in result.trace),
+    )
+
+
+def _note(note: str) -> str:
+    """A note with its numbers rounded, and without the number of different records."""
+    note = re.sub(r"( record number [\d,]+) of [\d,]+", r"\1", note)
+    return re.sub(r"\d*\.\d{3,}(e-?\d+)?", lambda m: f"{_up(float(m.group())):.2f}", note)
+
+
+def _down(value: float) -> float:
+    return math.floor(value * 100) / 100 if math.isfinite(value) else value
+
+
+def _up(value: float) -> float:
+    """Up to hundredths; what is next to nothing is less than one."""
+    return min(1.0, math.ceil(value * 100 - 1e-9) / 100)
+
+
+def _digits(value: float) -> float:
+    """Two digits."""
+    return float(f"{value:.2g}")
+
+
+def _safe(plan: Calibration) -> float:
+    """Two digits of a parameter, on the side of more noise."""
+    if plan.value <= 0:
+        return plan.value
+    unit = 10.0 ** (math.floor(math.log10(plan.value)) - 1)
+    count = plan.value / unit
+    whole = math.floor(count + 1e-9) if plan.rising else math.ceil(count - 1e-9)
+    return float(f"{whole * unit:.2g}")

@@ -1,0 +1,69 @@
+"""Scenario files: population, threats, releases and the accepted risk, in one TOML file.
+
+`load` reads a file and reports all that is wrong with it at once; `answer` asks every question
+that it holds. `EXAMPLE` is what `dprad init` writes.
+"""
+
+from __future__ import annotations
+
+from dprad.show.scenario.answers import Answers, answer
+from dprad.show.scenario.file import Scenario, builtin, load
+
+__all__ = ["EXAMPLE", "Answers", "Scenario", "answer", "builtin", "load"]
+
+EXAMPLE = """\
+# What does epsilon mean for this data? Try:
+#   dprad assess scenario.toml
+#   dprad calibrate scenario.toml
+#   dprad report scenario.toml -o report.html
+#   dprad explore scenario.toml
+
+title = "Diagnoses in a patient survey"
+
+# What is known of the population: a table, counts, equally likely values, or nothing.
+[population]
+builtin = "patients"              # a synthetic table that comes with dprad
+# data = "people.csv"             # a CSV or Parquet file, one row a person, beside this file
+# columns = ["age", "diagnosis"]  # of data or builtin: what makes a record (default: all)
+# weight = "weight"               # a column of survey weights
+# missing = "keep"                # missing values: keep, drop or refuse
+# domain = [0, 100]               # all whole values of the only column, seen or not
+# counts = { yes = 30, no = 70 }  # instead of a table
+# uniform = 101                   # instead: so many equally likely values 0, 1, 2, ...
+# unknown = true                  # instead: assume nothing (promises only)
+
+# Who is feared. As many as you like.
+[[threats]]
+name = "a stranger"
+knows = "nothing"                 # nothing, everything, or a list of columns
+target = ["diagnosis"]            # what he is after (default: the whole record)
+# loss = "absolute"               # exact (default), absolute, haversine
+# eta = 5                         # a guess counts if its loss is at most this
+
+[[threats]]
+name = "an acquaintance"
+knows = ["age", "region", "smoker"]
+target = ["diagnosis"]
+
+# What is released. A mechanism, or only a promise.
+[[releases]]
+name = "randomised response"
+mechanism = "grr"                 # `dprad assess --help` lists them
+epsilon = 1.0
+query = "diagnosis"               # the column it reads (default: the target)
+
+[[releases]]
+name = "any mechanism with this promise"
+epsilon = 1.0                     # with delta, or mu, or tv
+neighbours = "replace-one"        # or "add-remove"; required for a promise
+
+# The extra risk that is accepted, between 0 and 1.
+[accepted]
+risk = 0.1
+
+# Optional: audit the mechanisms above, or a function of yours, by so many calls.
+[audit]
+trials = 20_000
+# function = "package.module:function"
+# claim = 1.0                     # its epsilon, for replaced records
+"""

@@ -1,0 +1,84 @@
+"""The explorer: a local page, bound to this machine, that needs no network.
+
+`question.py` holds what the page asks and the answers, without any page; `app.py` draws it;
+`guard.py` says who may talk to it.
+"""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from dprad.errors import DpradError, whole
+
+HOST = "127.0.0.1"
+
+
+def explore(
+    scenario: Any = None,
+    *,
+    port: int = 8765,
+    browser: bool = True,
+    ready: Callable[[str], None] = lambda _: None,
+) -> None:
+    """Serve the page until Ctrl-C. `scenario`: a `dprad.scenario.Scenario`, or None.
+
+    Its address has a token in it that is new for every start; who does not have it is refused.
+    """
+    number = whole(port, "port", low=1)
+    if number > 65535:
+        raise DpradError(f"port must be at most 65535, but is {port!r}.")
+    try:
+        import shiny  # noqa: F401 - to say so before anything is opened
+        import uvicorn
+    except ImportError:
+        raise DpradError("the page needs Shiny: pip install 'dprad[web]'.") from None
+    with _listening(number) as listener, tempfile.TemporaryDirectory(prefix="dprad-") as folder:
+        from dprad.show.web.app import make_app
+        from dprad.show.web.guard import Guard
+
+        token = secrets.token_urlsafe(24)
+        address = f"http://{HOST}:{number}/{token}/"
+        before, tempfile.tempdir = tempfile.tempdir, folder  # uploads go there, and go with it
+        try:
+            app = Guard(make_app(scenario), HOST, number, token)
+            config = uvicorn.Config(
+                app, log_level="warning", ws_max_size=2**20, server_header=False
+            )
+            ready(f"The page is at {address} (Ctrl-C ends it; the address is for you alone).")
+            if browser:
+                _open(address, Path(folder))
+            uvicorn.Server(config).run(sockets=[listener])
+        finally:
+            tempfile.tempdir = before
+
+
+def _open(address: str, folder: Path) -> None:
+    """By a page in a private folder: a browser's arguments can be read by everybody here."""
+    import webbrowser
+
+    page = folder / "open.html"
+    page.write_text(f'<meta http-equiv="refresh" content="0; url={address}">', encoding="utf-8")
+    webbrowser.open(page.as_uri())
+
+
+def _listening(port: int) -> socket.socket:
+    """A socket that listens from now on, so that of two starts at once one is told."""
+    listener = socket.socket()
+    if sys.platform != "win32":
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((HOST, port))
+        listener.listen(128)
+    except OSError:
+        listener.close()
+        raise DpradError(
+            f"port {port} is taken on this machine; choose another one: --port "
+            f"{port + 1 if port < 65535 else 8765}."
+        ) from None
+    return listener

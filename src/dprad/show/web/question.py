@@ -1,0 +1,317 @@
+"""What the page asks, and the answers: one question at a time, as plain data.
+
+A `Question` knows its population, attacker and release by the words of scenario files, so that the
+page can show the Python, the command and the scenario that give the same answer.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import tomllib
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dprad.data.tables import Limits
+from dprad.errors import DpradError
+from dprad.mechanisms import catalogue
+from dprad.model import explain
+from dprad.model.priors import Prior
+from dprad.model.results import Calibration, Risk
+from dprad.model.threats import Threat
+from dprad.show.scenario.answers import plan
+from dprad.show.scenario.file import Release, Scenario
+from dprad.verbs.assess import assess
+
+PROMISE, RELEASE = "promise", "release"
+# Where the slider of each parameter goes.
+SLIDERS = {
+    "epsilon": (0.0, 10.0, 0.05),
+    "sigma": (0.1, 100.0, 0.1),
+    "mu": (0.0, 5.0, 0.05),
+    "tv": (0.0, 1.0, 0.01),
+}
+# Tables with more values than this are not asked about noise on numbers: it would take too long.
+MANY = 2000
+# What is read of a file that somebody uploads.
+LIMITS = Limits(columns=12, rows=5_000_000, distinct=20_000, seconds=30.0)
+# Mechanisms whose risk takes next to no time, however many values there are.
+# Values, and their range, up to which noise whose risk takes the square of them is offered.
+FEW, SPAN = 300, 20_000.0
+QUICK = ("grr", "oue", "sue", "subset", "olh", "blh")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Population:
+    """A prior and how it is written in a scenario file, in Python and as options."""
+
+    title: str
+    prior: Prior
+    toml: str
+    python: str
+    options: str | None  # None: the command line cannot say it, a scenario file can
+    releases: tuple[Release, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Question:
+    """Population, attacker, release."""
+
+    population: Population
+    knows: Any = "nothing"
+    target: str | None = None
+    eta: float = 0.0
+    mechanism: str = "grr"  # a short name, "promise", or "release K" of the population's scenario
+    value: float = 1.0
+
+    @property
+    def base(self) -> Release | None:
+        """The scenario's release that is looked at, if it is one."""
+        kind, _, number = self.mechanism.partition(" ")
+        return self.population.releases[int(number)] if kind == RELEASE else None
+
+    @property
+    def prior(self) -> Prior:
+        """Of the population."""
+        return self.population.prior
+
+    @property
+    def parameter(self) -> str:
+        """What the slider turns."""
+        return parameter_of(self.population, self.mechanism)
+
+    @property
+    def threat(self) -> Threat:
+        """As the library takes it."""
+        about: dict[str, Any] = {"knows": self.knows}
+        if self.target is not None:
+            about["target"] = [self.target]
+        if self.eta > 0:
+            about |= {"loss": "absolute", "eta": self.eta}
+        return Threat(**about)
+
+    @property
+    def query(self) -> Any:
+        """What the mechanism reads: the target if there is one."""
+        if self.base is not None:
+            return self.base.query
+        return None if self.mechanism == PROMISE else self.target
+
+    @property
+    def release(self) -> Release:
+        """As a scenario has it."""
+        if self.base is not None:
+            return replace(self.base, numbers=self.base.numbers | {self.parameter: self.value})
+        if self.mechanism == PROMISE:
+            numbers = {"epsilon": self.value, "neighbours": "replace-one"}
+            return Release("any mechanism with this promise", None, numbers, None)
+        title = catalogue.FAMILIES[self.mechanism].title
+        return Release(title, self.mechanism, {self.parameter: self.value}, self.query)
+
+    def risk(self) -> Risk:
+        """The answer."""
+        if self.mechanism == "discrete-gaussian" and self.value > SPAN:
+            raise DpradError(
+                f"sigma must be at most {SPAN:,.0f} here. Gaussian noise is nearly the same."
+            )
+        subject = self.release.subject(self.prior, self.threat)
+        return assess(subject, prior=self.prior, threat=self.threat, query=self.query, trials=4000)
+
+    def error(self) -> str:
+        """What the noise costs, in words; nothing for a promise."""
+        if self.release.mechanism is None:
+            return ""
+        subject = self.release.subject(self.prior, self.threat)
+        if hasattr(subject, "error"):
+            return (
+                f"The noise stays within {explain.amount(subject.error(0.95))} in 95 of 100 cases."
+            )
+        if not hasattr(subject, "variance"):
+            return ""
+        spread = 100 * subject.variance(1000) ** 0.5
+        if spread > 100:
+            return "Nothing can be learnt from 1,000 reports of this kind."
+        return f"A share estimated from 1,000 people is off by about {spread:.2g} points."
+
+    def plan(self, max_risk: float) -> Calibration:
+        """How much noise for an accepted risk."""
+        return plan(self.release, self.prior, self.threat, max_risk)
+
+    def line(self, values: list[float]) -> list[Risk]:
+        """Risks at other values of the parameter."""
+        return [replace(self, value=v).risk() for v in values]
+
+    # -- the same question elsewhere ---------------------------------------------------------------
+    def python(self) -> str:
+        """A program that gives the same answer."""
+        threat = [f"knows={self.knows!r}"]
+        threat += [f"target={[self.target]!r}"] if self.target is not None else []
+        threat += [f'loss="absolute", eta={self.eta:g}'] if self.eta > 0 else []
+        family, arguments = self.release.parts(self.prior, self.threat)
+        home = "dprad" if self.release.mechanism is None else "mechanisms"
+        inside = ", ".join(f"{k}={v!r}" for k, v in arguments.items())
+        subject = f"{home}.{family.__name__}({inside})"
+        query = f", query={self.query!r}" if self.query is not None else ""
+        return (
+            "import dprad\nfrom dprad import mechanisms, patients, scenario\n\n"
+            f"prior = {self.population.python}\n"
+            f"threat = dprad.Threat({', '.join(threat)})\n"
+            f"risk = dprad.assess({subject}, prior=prior, threat=threat{query})\n"
+            "print(risk)"
+        )
+
+    def command(self) -> str:
+        """A command that gives the same answer; a scenario file where options cannot say it."""
+        release, names = self.release, [*([] if isinstance(self.knows, str) else self.knows)]
+        names += [self.target] if self.target is not None else []
+        split = any("," in n for n in names)
+        reads = self.query if self.query not in (None, self.target) else None
+        if self.population.options is None or split or reads or "clamp" in release.numbers:
+            return "dprad assess scenario.toml   # the scenario below, downloaded"
+        parts = ["dprad assess"]
+        parts += [f"--mechanism {release.mechanism}"] if release.mechanism is not None else []
+        parts += [
+            f"--{k} {v if isinstance(v, str) else f'{v:.12g}'}" for k, v in release.numbers.items()
+        ]
+        parts.append(self.population.options)
+        knows = self.knows if isinstance(self.knows, str) else ",".join(self.knows)
+        parts += [f"--knows {_quoted(knows)}"] if knows != "nothing" else []
+        parts += [f"--target {_quoted(self.target)}"] if self.target is not None else []
+        parts += [f"--loss absolute --eta {self.eta:g}"] if self.eta > 0 else []
+        saved = "patients.csv" in self.population.options
+        before = "dprad demo --save patients.csv\n" if saved else ""
+        return before + " ".join(parts)
+
+    def toml(self, accepted: float | None = None) -> str:
+        """A scenario file that asks the same."""
+        lines = ['title = "Made by dprad explore"', "", "[population]", self.population.toml]
+        lines += ["", "[[threats]]", f"knows = {_toml(self.knows)}"]
+        lines += [f"target = {_toml([self.target])}"] if self.target is not None else []
+        lines += ['loss = "absolute"', f"eta = {self.eta!r}"] if self.eta > 0 else []
+        lines += ["", "[[releases]]"]
+        release = self.release
+        lines += [f"mechanism = {_toml(release.mechanism)}"] if release.mechanism else []
+        lines += [f"{k} = {_toml(v)}" for k, v in release.numbers.items()]
+        lines += [f"query = {_toml(self.query)}"] if self.query is not None else []
+        if accepted is not None:
+            lines += ["", "[accepted]", f"risk = {accepted!r}"]
+        return "\n".join(lines) + "\n"
+
+    def scenario(self, accepted: float | None) -> Scenario:
+        """The question as a scenario, on the population of the page."""
+        return Scenario(
+            title="Made by dprad explore",
+            name="scenario.toml",
+            text=self.toml(accepted),
+            prior=self.prior,
+            population=tomllib.loads(self.population.toml),
+            threats=(("the attacker", self.threat),),
+            releases=(self.release,),
+            accepted=accepted,
+            audit=None,
+            folder=Path(),
+        )
+
+
+def mechanisms_for(population: Population, target: str | None) -> dict[str, str]:
+    """Names and titles of what can run here."""
+    columns = population.prior.columns
+    numeric = False
+    if target is not None or len(columns) == 1:
+        values = population.prior.column(target or columns[0])
+        numeric = values.dtype.kind in "if" and len(values) > 1
+    size = population.prior.size or 0
+    few = size <= MANY
+    kinds = ("codes", "numbers", "range") if numeric and few else ("codes",)
+    own = {f"{RELEASE} {k}": f"{r.name} (scenario)" for k, r in enumerate(population.releases)}
+    found = {n: f.title for n, f in catalogue.FAMILIES.items() if f.reads in kinds and n != "she"}
+    if numeric and (size > FEW or float(values.max()) - float(values.min()) > SPAN):
+        found = {n: t for n, t in found.items() if n in (*QUICK, "laplace", "gaussian", "hadamard")}
+    found = found if few else {n: title for n, title in found.items() if n in QUICK}
+    return own | {PROMISE: "only the promise (epsilon, replaced records)"} | found
+
+
+def parameter_of(population: Population, mechanism: str) -> str:
+    """What says how much noise."""
+    kind, _, number = mechanism.partition(" ")
+    if kind == RELEASE:
+        return population.releases[int(number)].parameter
+    known = catalogue.FAMILIES.get(mechanism)
+    return "epsilon" if known is None else known.noise
+
+
+def of_scenario(scenario: Scenario) -> Population:
+    """A scenario's population, with its releases."""
+    about = scenario.population
+    toml = "\n".join(f"{k} = {_toml(v)}" for k, v in about.items())
+    options = _options(about)
+    python = f"scenario.load({scenario.name!r}).prior"
+    title = f"{scenario.title} (scenario)"
+    return Population(title, scenario.prior, toml, python, options, scenario.releases)
+
+
+def _options(about: dict[str, Any]) -> str | None:
+    """The population as options, if that can be said."""
+    if "uniform" in about:
+        return f"--uniform {about['uniform']}"
+    if "data" not in about or any("," in c for c in about.get("columns", [])):
+        return None
+    parts = [f"--data {_quoted(about['data'])}"]
+    if "columns" in about:
+        parts.append(f"--columns {_quoted(','.join(about['columns']))}")
+    parts += [f"--{k} {_quoted(about[k])}" for k in ("weight", "missing") if k in about]
+    parts += ["--domain {}:{}".format(*about["domain"])] if "domain" in about else []
+    return " ".join(parts)
+
+
+def patients() -> Population:
+    """The built-in table."""
+    from dprad.data import patients as table
+
+    return Population(
+        "20,000 synthetic patients (built in)",
+        table.prior(),
+        'builtin = "patients"',
+        "patients.prior()",
+        "--data patients.csv",
+    )
+
+
+def uniform(size: int) -> Population:
+    """Equally likely values."""
+    return Population(
+        f"{size} equally likely values",
+        Prior.uniform(size),
+        f"uniform = {size}",
+        f"dprad.Prior.uniform({size})",
+        f"--uniform {size}",
+    )
+
+
+def from_file(path: str, name: str) -> Population:
+    """A table of the user's, within limits; errors name it as they do."""
+    try:
+        prior = Prior.from_data(path, limits=LIMITS)
+    except DpradError as error:
+        raise DpradError(str(error).replace(path, name)) from None
+    quoted = _toml(name)
+    return Population(
+        name,
+        prior,
+        f"data = {quoted}",
+        f"dprad.Prior.from_data({name!r})",
+        f"--data {_quoted(name)}",
+    )
+
+
+def _toml(value: Any) -> str:
+    """Strings, lists and numbers of TOML are those of JSON; tables are not."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{_toml(str(k))} = {_toml(v)}" for k, v in value.items()) + " }"
+    text = json.dumps(list(value) if isinstance(value, tuple) else value, ensure_ascii=False)
+    return text.replace("\x7f", "\\u007f")
+
+
+def _quoted(text: str) -> str:
+    return shlex.quote(text)

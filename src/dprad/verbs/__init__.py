@@ -1,0 +1,1 @@
+"""The questions users ask, one file each."""

@@ -1,0 +1,211 @@
+"""assess: what does this epsilon, or this noise, mean for this data and this attacker?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dprad import bounds
+from dprad.errors import DpradError, number, whole
+from dprad.exact import Sampling, solve, solve_continuous
+from dprad.game.game import Game, play
+from dprad.game.reading import Query, reads
+from dprad.model.guarantees import ADD_REMOVE, Guarantee
+from dprad.model.priors import Prior
+from dprad.model.results import Risk
+from dprad.model.threats import Threat
+from dprad.runtime.memory import limit
+
+# Beyond this share of unique rows a sample says little about the population.
+ALONE = 0.2
+_INFORMED = "The attacker may know every other record, the prior and the mechanism."
+_INDEPENDENT = "Records of different people are independent draws from the prior."
+_FREE = "Nothing is assumed about the population: the number holds for every prior."
+_PROMISE = "The promise is kept; that is not tested here."
+_IMPLEMENTED = "The implementation draws exactly from the mechanism's distribution."
+
+
+def assess(
+    subject: Any,
+    *,
+    prior: Prior,
+    threat: Threat | None = None,
+    query: Query | None = None,
+    trials: int = 20_000,
+    confidence: float = 0.95,
+    rng: int = 0,
+    workers: int = 1,
+    memory: float | str | None = None,
+) -> Risk:
+    """The extra risk of taking part in a release.
+
+    Parameters
+    ----------
+    subject
+        A guarantee (what is promised): the tightest valid bound, all in ``risk.bounds``. Or a
+        mechanism (what is run): the exact risk.
+    prior
+        The population: ``Prior.from_data(...)``, or ``Prior.unknown()`` to assume nothing.
+    threat
+        The attacker; default: knows nothing and must guess the whole record exactly.
+    query
+        What the mechanism reads of a record: a column, several, or a callable on the support.
+        Default: the only column, or the target if that is one column, or the whole record.
+    trials, confidence, rng, workers
+        Draws, confidence of the interval, seed and threads, where the risk can only be estimated
+        (compositions, and tolerances with large unary encodings). The same seed gives the same
+        result, for any number of workers.
+    memory
+        The most to hold at once, in bytes or as "500 MB" (default: what the machine has). Tighter
+        is slower; a question that cannot be answered within is refused with a sentence.
+
+    Returns
+    -------
+    Risk
+        ``risk.kind`` says whether the number is exact, an upper bound or an estimate.
+
+    Examples
+    --------
+    Randomised response with two answers at epsilon = ln 3 is right 3 times in 4:
+
+    >>> import math, dprad
+    >>> risk = dprad.assess(dprad.mechanisms.GRR(epsilon=math.log(3), size=2),
+    ...                     prior=dprad.Prior.uniform(2))
+    >>> round(risk.rad, 12), round(risk.success_in, 12), risk.kind
+    (0.25, 0.75, 'exact')
+
+    """
+    sampling = Sampling(
+        trials=whole(trials, "trials", low=2),
+        confidence=number(confidence, "confidence", low=0, high=1),
+        seed=whole(rng, "rng", low=0, hint="It is a seed."),
+        workers=whole(workers, "workers", low=1),
+    )
+    with limit(memory):
+        return _answer(subject, prior, Threat() if threat is None else threat, query, sampling)
+
+
+def _answer(
+    subject: Any, prior: Prior, threat: Threat, query: Query | None, sampling: Sampling
+) -> Risk:
+    game = play(prior, threat)
+    if isinstance(subject, Guarantee):
+        if query is not None:
+            raise DpradError("query says what a mechanism reads; a guarantee takes none.")
+        return _promised(subject, prior, threat, game)
+    if isinstance(subject, type):
+        raise DpradError(
+            f"assess takes an object, but got the class {subject.__name__}. Give its parameters: "
+            f"{subject.__name__}(...)."
+        )
+    if prior.kind == "unknown" and hasattr(subject, "guarantee"):
+        raise DpradError(
+            f"{type(subject).__name__} needs a prior, but it is unknown. For an answer without "
+            "one, assess its promise: assess(mechanism.guarantee, ...)."
+        )
+    return _run(subject, prior, threat, game, query, sampling)
+
+
+def _promised(guarantee: Guarantee, prior: Prior, threat: Threat, game: Game) -> Risk:
+    found = bounds.evaluate(guarantee, game)
+    best, rero = bounds.least(found, "rad"), bounds.least(found, "rero")
+    assert best.value is not None and rero.value is not None
+    neighbours = "The promise compares data sets in which one record is replaced."
+    if guarantee.neighbours == ADD_REMOVE:
+        neighbours = "The promise compares data sets with and without the person."
+    return Risk(
+        rad=best.value,
+        interval=(0.0, best.value),
+        kind="upper-bound",
+        method=best.title,
+        success_in=None,
+        success_out=None,
+        rero=rero.value,
+        baseline=None if prior.kind == "unknown" else game.p_plus,
+        kappa=prior.kappa,
+        normalised=_normalised(best.value, prior),
+        bounds=found,
+        subject=guarantee.describe(),
+        threat=threat.describe(),
+        prior=repr(prior),
+        assumptions=(
+            _PROMISE,
+            neighbours,
+            _INFORMED,
+            _population(prior),
+            _INDEPENDENT,
+        ),
+    )
+
+
+def _run(
+    subject: Any,
+    prior: Prior,
+    threat: Threat,
+    game: Game,
+    query: Query | None,
+    sampling: Sampling,
+) -> Risk:
+    if prior.kind == "continuous":
+        if query is not None:
+            raise DpradError("query goes with a table of records; a continuous prior is a number.")
+        solution = solve_continuous(
+            subject, prior, threat.eta, game, lambda g, v, p: solve(subject, g, v, p, sampling)
+        )
+    else:
+        read = reads(subject, prior, threat, query)
+        assert prior.probabilities is not None
+        solution = solve(subject, game, read, prior.probabilities, sampling)
+    # rounding can leave a risk of -1e-17 or a success of 1 + 1e-16
+    most = min(game.unlike, prior.unlike)
+    rad = min(max(solution.rad, 0.0), most)
+    out = min(max(solution.success_out, 0.0), 1.0)
+    return Risk(
+        rad=rad,
+        interval=_within(solution.interval or (rad, rad), most),
+        kind=solution.kind,
+        method=solution.method,
+        success_in=None if solution.kind == "upper-bound" else min(1.0, out + rad),
+        success_out=None if solution.kind == "upper-bound" else out,
+        rero=min(1.0, solution.rero),
+        baseline=game.p_plus,
+        kappa=prior.kappa,
+        normalised=_normalised(rad, prior),
+        bounds=(),
+        subject=subject.describe(),
+        threat=threat.describe(),
+        prior=repr(prior),
+        assumptions=(
+            _IMPLEMENTED,
+            *([subject.assumes] if hasattr(subject, "assumes") else []),
+            _INFORMED,
+            _population(prior),
+            _INDEPENDENT,
+        ),
+    )
+
+
+def _within(interval: tuple[float, float], most: float) -> tuple[float, float]:
+    low, high = (float(min(max(x, 0.0), most)) for x in interval)
+    return low, high
+
+
+def _population(prior: Prior) -> str:
+    """What is assumed of the population, and how far the rows counted bear it."""
+    if prior.kind == "unknown":
+        return _FREE
+    if prior.once > ALONE:
+        return (
+            f"The prior describes the population. Doubtful here: about {_rough(prior)} rows are "
+            "the only ones of their kind, so the prior is rather the "
+            "sample itself, and the risk may be higher. Choose fewer columns or coarser values."
+        )
+    return "The prior describes the population; counted from a sample, it is an estimate."
+
+
+def _rough(prior: Prior) -> str:
+    """How many rows, roughly: a share in steps of 5%, a number of two digits."""
+    return f"{round(prior.once * 20) * 5}% of the {int(float(f'{prior.rows or 0:.2g}')):,}"
+
+
+def _normalised(rad: float, prior: Prior) -> float:
+    return min(1.0, rad / prior.unlike) if prior.unlike > 0 else 0.0

@@ -1,0 +1,348 @@
+"""Which audit a state file belongs to: everything that can be seen of what is run, as a digest.
+
+Of a function: its code, defaults, what it closes over, and the globals it names, followed into the
+user's own helpers, classes and modules. Of an object: its class and its attributes. Of what is
+installed: the name, the version and the file. What cannot be seen (a library behind a C function, a
+file that is read, a server) is not covered: `procedure` also runs some recorded calls again.
+"""
+
+from __future__ import annotations
+
+import dis
+import enum
+import functools
+import hashlib
+import importlib.metadata
+import importlib.util
+import logging
+import pathlib
+import random
+import re
+import sys
+import sysconfig
+import types
+from typing import Any
+
+import numpy as np
+
+from dprad.game.game import Game
+from dprad.mechanisms.black_box import BlackBox
+from dprad.model.guarantees import Guarantee
+from dprad.model.priors import Prior
+from dprad.model.threats import Threat
+from dprad.numerics.arrays import Column
+
+# Where code is that belongs to Python or was installed.
+_INSTALLED = tuple({sysconfig.get_path(p) for p in ("stdlib", "platstdlib", "purelib", "platlib")})
+# Attributes of a class that say nothing of what it does.
+_SILENT = {"__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "__slots__"}
+# Attributes of a function that are seen otherwise, or do not matter.
+_PLAIN = bool | int | str | bytes | complex | type(None) | type(...) | type(NotImplemented)
+
+
+def key(
+    subject: Any,
+    claim: Guarantee,
+    prior: Prior,
+    threat: Threat,
+    game: Game,
+    read: Column,
+    trials: int,
+    confidence: float,
+    sequential: bool,
+    seed: int,
+    told: dict[str, Any],
+) -> dict[str, Any]:
+    """What makes two audits the same, as plain data."""
+    assert prior.probabilities is not None and prior.support is not None
+    assert game.fiber_of is not None and game.luck is not None and game.target_of is not None
+    tables = [prior.support, prior.probabilities, read, game.fiber_of, game.target_of, game.luck]
+    return {
+        "format": 2,
+        "claim": claim.describe(),
+        "game": digest(tables),
+        "threat": threat.describe(),
+        "trials": trials,
+        "confidence": confidence,
+        "sequential": sequential,
+        "rng": seed,
+        "seen": {
+            "the function under audit": named(subject),
+            **{f"its {name}": named(value) for name, value in told.items()},
+        },
+    }
+
+
+def named(thing: Any) -> str:
+    """A name for people, and a digest."""
+    if isinstance(thing, BlackBox):
+        thing = thing.run
+    name = getattr(thing, "__qualname__", None) or type(thing).__qualname__
+    return f"{name} {digest(thing)}"
+
+
+def digest(thing: Any) -> str:
+    """Sixteen hexadecimal digits that tell one thing from another."""
+    walk = _Walk()
+    walk.see(thing)
+    return walk.hash.hexdigest()[:16]
+
+
+class _Walk:
+    """One walk through a thing and all that it holds; what was met before is named by number."""
+
+    def __init__(self) -> None:
+        self.hash = hashlib.sha256()
+        self.met: dict[int, int] = {}
+        self.kept: list[Any] = []  # so that no address is used twice
+
+    def say(self, *words: Any) -> None:
+        for word in words:
+            text = (
+                word if isinstance(word, bytes) else str(word).encode("utf-8", "backslashreplace")
+            )
+            self.hash.update(len(text).to_bytes(8, "little") + text)
+
+    def see(self, thing: Any) -> None:
+        if isinstance(thing, _PLAIN) and not isinstance(thing, enum.Enum):
+            self.say(type(thing).__name__, repr(thing))
+        elif isinstance(thing, float):
+            self.say("float", float(thing).hex())
+        elif id(thing) in self.met:
+            self.say("met", self.met[id(thing)])
+        else:
+            self.met[id(thing)] = len(self.met)
+            self.kept.append(thing)
+            self._look(thing)
+
+    def _look(self, thing: Any) -> None:
+        for kind, seen in _KINDS:
+            if isinstance(thing, kind):
+                seen(self, thing)
+                if not isinstance(thing, type) and type(thing) not in _USUAL:
+                    self._more(thing)
+                return
+        self._object(thing)
+
+    def _more(self, thing: Any) -> None:
+        """Of a subclass of something usual: its class, and what it holds besides."""
+        self.see(type(thing))
+        self.see(dict(getattr(thing, "__dict__", {})))
+        self.see(getattr(thing, "default_factory", None))
+
+    def apart(self, things: Any) -> None:
+        """What has no order: by the digests of each."""
+        self.say(*sorted(digest(t) for t in things))
+
+    # -- kinds -----------------------------------------------------------------------------------
+    def _sequence(self, thing: Any) -> None:
+        self.say(type(thing).__name__, len(thing))
+        for part in thing:
+            self.see(part)
+
+    def _set(self, thing: Any) -> None:
+        self.say(type(thing).__name__, len(thing))
+        self.apart(thing)
+
+    def _mapping(self, thing: Any) -> None:
+        self.say(type(thing).__name__, len(thing))
+        for name in sorted(thing, key=digest):
+            self.see(name)
+            self.see(thing[name])
+
+    def _array(self, thing: Any) -> None:
+        array = np.asarray(thing)
+        self.say("array", array.dtype.descr, array.shape)
+        if array.dtype.hasobject:
+            self.see(array.tolist())
+        else:
+            self.say(np.ascontiguousarray(array).tobytes())
+
+    def _module(self, thing: types.ModuleType) -> None:
+        self.say("module", thing.__name__, _of_module(thing.__name__))
+
+    def _code(self, thing: types.CodeType) -> None:
+        self.say("code", thing.co_name, thing.co_code, thing.co_names, thing.co_flags)
+        self.say(thing.co_argcount, thing.co_kwonlyargcount, thing.co_varnames)
+        for constant in thing.co_consts:
+            self.see(constant)
+
+    def _function(self, thing: types.FunctionType) -> None:
+        self.say("function", thing.__qualname__)
+        if _installed(thing.__module__):
+            self.say(thing.__module__, _of_module(thing.__module__))
+        else:
+            self.see(thing.__code__)
+            for module in sorted(_imported(thing.__code__)):
+                self.say(module, _found(module, thing.__globals__.get("__package__")))
+            for name in sorted(_names(thing.__code__)):
+                if name in thing.__globals__:
+                    self.say(name)
+                    self.see(thing.__globals__[name])
+        self.see(thing.__defaults__)
+        self.see(thing.__kwdefaults__)
+        for cell in thing.__closure__ or ():
+            try:
+                self.see(cell.cell_contents)
+            except ValueError:
+                self.say("empty")
+        self.see({k: v for k, v in vars(thing).items() if k != "__wrapped__"})
+        self.see(getattr(thing, "__wrapped__", None))
+
+    def _method(self, thing: types.MethodType) -> None:
+        self.say("method")
+        self.see(thing.__func__)
+        self.see(thing.__self__)
+
+    def _builtin(self, thing: types.BuiltinFunctionType) -> None:
+        self.say("builtin", thing.__qualname__)
+        self.see(thing.__self__)
+
+    def _partial(self, thing: functools.partial[Any]) -> None:
+        self.say("partial")
+        self.see((thing.func, thing.args, thing.keywords))
+
+    def _class(self, thing: type) -> None:
+        self.say("class", thing.__module__, thing.__qualname__)
+        if _installed(thing.__module__):
+            self.say(_of_module(thing.__module__))
+            return
+        self.see(thing.__bases__)
+        if type(thing) is not type:
+            self.see(type(thing))
+        for name, value in sorted(vars(thing).items()):
+            if name not in _SILENT and not isinstance(value, types.MemberDescriptorType):
+                self.say(name)
+                self.see(value)
+
+    def _object(self, thing: Any) -> None:
+        """Anything else: its class, and whatever it holds."""
+        self.see(type(thing))
+        tensor = getattr(thing, "detach", None)
+        if type(thing).__module__.partition(".")[0] == "torch" and callable(tensor):
+            self._array(tensor().cpu().numpy())
+            return
+        held = dict(getattr(thing, "__dict__", {}))
+        for kind in type(thing).__mro__:
+            for name in _slots(kind):
+                if hasattr(thing, name):
+                    held[name] = getattr(thing, name)
+        if not held:
+            try:
+                reduced = thing.__reduce_ex__(4)
+            except Exception:  # a lock, a socket: it has nothing that could be seen
+                return
+            if isinstance(reduced, tuple):
+                self.see([x for x in reduced[:3] if x is not None])
+                for items in reduced[3:5]:  # what a list or a dict of this kind holds
+                    self.see(None if items is None else list(items))
+            return
+        for name in sorted(held):
+            self.say(name)
+            self.see(held[name])
+
+    def _rough(self, thing: Any) -> None:
+        """By kind and name alone: what it holds changes without any meaning."""
+        self.say(type(thing).__qualname__, getattr(thing, "name", ""))
+
+
+_KINDS: tuple[tuple[Any, Any], ...] = (
+    (list | tuple, _Walk._sequence),
+    (set | frozenset, _Walk._set),
+    (dict | types.MappingProxyType, _Walk._mapping),
+    (np.ndarray | np.generic, _Walk._array),
+    (types.ModuleType, _Walk._module),
+    (types.CodeType, _Walk._code),
+    (types.FunctionType, _Walk._function),
+    (types.MethodType, _Walk._method),
+    (types.BuiltinFunctionType, _Walk._builtin),
+    (functools.partial, _Walk._partial),
+    (type, _Walk._class),
+    (logging.Logger, _Walk._rough),
+    (pathlib.PurePath | np.dtype | range, lambda walk, x: walk.say(type(x).__name__, x)),
+    (enum.Enum, lambda walk, x: (walk.see(type(x)), walk.say(x.name))),
+    (re.Pattern, lambda walk, x: walk.say("pattern", x.pattern, x.flags)),
+    (np.random.Generator, lambda walk, x: walk.see(x.bit_generator)),
+    (np.random.BitGenerator, lambda walk, x: walk.see(x.state)),
+    (random.Random, lambda walk, x: walk.see(x.getstate())),
+    (staticmethod | classmethod, lambda walk, x: walk.see(x.__func__)),
+    (property, lambda walk, x: walk.see([x.fget, x.fset, x.fdel])),
+    (functools.cached_property, lambda walk, x: walk.see(x.func)),
+    (functools._lru_cache_wrapper, lambda walk, x: walk.see(x.__wrapped__)),
+)
+
+
+_USUAL = {
+    list, tuple, set, frozenset, dict, types.MappingProxyType, np.ndarray, types.ModuleType,
+    types.CodeType, types.FunctionType, types.MethodType, types.BuiltinFunctionType,
+    functools.partial, logging.Logger, range, re.Pattern, np.random.Generator, random.Random,
+    staticmethod, classmethod, property, functools.cached_property, functools._lru_cache_wrapper,
+}  # fmt: skip
+
+
+def _names(code: types.CodeType) -> set[str]:
+    """All names that a function mentions, in functions within it too."""
+    inner = [c for c in code.co_consts if isinstance(c, types.CodeType)]
+    return set(code.co_names).union(*map(_names, inner))
+
+
+def _imported(code: types.CodeType) -> set[str]:
+    """Modules that a function imports when it runs, functions within it too."""
+    inner = [c for c in code.co_consts if isinstance(c, types.CodeType)]
+    own = {i.argval for i in dis.get_instructions(code) if i.opname == "IMPORT_NAME"}
+    return own.union(*map(_imported, inner))
+
+
+def _found(module: str, package: str | None) -> str:
+    """A module that need not be loaded yet: its version, or a digest of its file."""
+    if _installed(module) and module.partition(".")[0] in sys.modules:
+        return _of_module(module)
+    try:
+        spec = importlib.util.find_spec(module, package)
+        origin = None if spec is None else spec.origin
+        return (
+            "" if origin is None else hashlib.sha256(pathlib.Path(origin).read_bytes()).hexdigest()
+        )
+    except (ImportError, OSError, ValueError):
+        return ""
+
+
+def _slots(kind: type) -> tuple[str, ...]:
+    slots = vars(kind).get("__slots__", ())
+    return (slots,) if isinstance(slots, str) else tuple(s for s in slots if s not in _SILENT)
+
+
+def _installed(module: str | None) -> bool:
+    """Whether a module belongs to Python, to dprad, or was installed."""
+    top = (module or "builtins").partition(".")[0]
+    if top in sys.builtin_module_names or top in sys.stdlib_module_names or top == "dprad":
+        return top != "__main__"
+    file = getattr(sys.modules.get(top), "__file__", None)
+    return file is not None and str(file).startswith(_INSTALLED)
+
+
+@functools.lru_cache(maxsize=1024)
+def _of_module(name: str) -> str:
+    """The version of what was installed; of one's own code, digests of all files of the package."""
+    top = name.partition(".")[0]
+    if top in sys.stdlib_module_names:
+        return sys.version
+    if _installed(name):
+        if top == "dprad":
+            from dprad import __version__
+
+            return __version__
+        try:
+            return importlib.metadata.version(top)
+        except importlib.metadata.PackageNotFoundError:
+            return _file(name)
+    loaded = [m for m in sys.modules if m == top or m.startswith(f"{top}.")]
+    return " ".join(f"{m}={_file(m)}" for m in sorted(loaded))
+
+
+def _file(module: str) -> str:
+    path = getattr(sys.modules.get(module), "__file__", None)
+    try:
+        return "" if path is None else hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()
+    except OSError:
+        return ""

@@ -1,0 +1,131 @@
+"""Whether a vectorised function treats the records of one call apart, as far as can be seen.
+
+An audit counts every record of a call as a run of its own, so noise must be drawn for each, and an
+output must not depend on the records beside it. Three things are looked at, each with a chance of
+at most some 1e-9 to complain about a function that is in order:
+
+1. outputs of equal records, by rank: calls whose means differ too much share noise, calls whose
+   means agree too well balance it; records at a distance of 1, 2, 4, ... in a call must not go
+   together either;
+2. outputs that repeat within a call and never elsewhere: noise is used again;
+3. outputs of one record beside equal ones and beside another: they must be alike.
+
+Not everything can be seen: not noise that is shared only now and then, nor what outputs that are
+nearly always the same hide.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+import numpy as np
+
+from dprad.errors import DpradError
+from dprad.numerics.arrays import FloatArray, IntArray
+from dprad.verbs.audit.trials import sample
+
+# Calls of each kind, and records in each.
+CALLS, WIDTH = 12, 64
+# Chance of a false alarm of each test; ranks are discrete, so stay well below 1e-9.
+ALARM = 1e-10
+# Outputs other than the most common one that make sums normal (correlations beyond FAR standard
+# deviations), and that make equal counts in all calls a wonder.
+FEW, FAR, ENOUGH = 60, 9.0, 200
+# Values that repeat within their call and nowhere else: each by a chance of 1 in 12.
+REPEATED = 10
+
+
+def check(subject: Any, read: Any, seed: int) -> None:
+    """Raise a `DpradError` if records of one call are seen to be mixed. 2 x 768 runs."""
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2,)))
+    first, last = read[[0]], read[[-1]]
+    alone = _calls(subject, np.repeat(first, WIDTH, axis=0), rng)
+    mixed = _calls(subject, np.repeat(np.concatenate([first, last]), WIDTH // 2, axis=0), rng)
+    beside = mixed[:, : WIDTH // 2]
+    number = _ranks(np.concatenate([alone.reshape(-1), beside.reshape(-1)]))
+    one, two = number[: alone.size].reshape(alone.shape), number[alone.size :]
+    problem = _together(one) or _apart(one) or _again(one) or _neighbours(one.reshape(-1), two)
+    if problem:
+        raise DpradError(
+            f"run does not treat the records of one call apart: {problem}. An audit needs "
+            "independent runs: draw noise for each record, or leave out vectorised=True."
+        )
+
+
+def _calls(subject: Any, records: Any, rng: np.random.Generator) -> IntArray:
+    """A number for each output, calls x records: equal outputs have equal numbers."""
+    called = (sample(subject, records, records, rng, 1) for _ in range(CALLS))
+    return np.array([[_number(o) for o in outputs] for outputs in called])
+
+
+def _number(output: Any) -> float:
+    """Of a number itself, of anything else a checksum."""
+    value = np.asarray(output)
+    if value.ndim == 0 and value.dtype.kind in "iufb":
+        return float(value)
+    raw = value.tobytes() if value.dtype.kind in "iufbSU" else repr(output).encode()
+    return float(zlib.crc32(raw))
+
+
+def _ranks(values: FloatArray) -> FloatArray:
+    """From 0 to 1, ties in the middle."""
+    place, count = np.unique(values, return_inverse=True, return_counts=True)[1:]
+    return np.asarray(((np.cumsum(count) - count / 2) / len(values))[place.reshape(-1)])
+
+
+def _together(rank: FloatArray) -> str:
+    """Whether the calls differ by more, or by less, than chance."""
+    from scipy.special import chdtrc, chdtri
+
+    spread = float(rank.var())
+    if spread == 0.0:
+        return ""
+    score = WIDTH * float(np.sum((rank.mean(axis=1) - rank.mean()) ** 2)) / spread
+    if score > chdtri(CALLS - 1, ALARM):
+        return "outputs of equal records go together, as if they shared their noise"
+    if _others(rank) >= ENOUGH and 1.0 - chdtrc(CALLS - 1, score) < ALARM:
+        return "outputs of equal records balance each other, as if their noise was dealt out"
+    return ""
+
+
+def _apart(rank: FloatArray) -> str:
+    """Whether records at some distance from each other go together."""
+    centred = rank - rank.mean()
+    spread = float(np.mean(centred**2))
+    if spread == 0.0 or _others(rank) < FEW:
+        return ""
+    lag = 1
+    while lag <= WIDTH // 2:
+        product = centred[:, lag:] * centred[:, :-lag]
+        if abs(float(product.sum())) > FAR * spread * np.sqrt(product.size):
+            return f"outputs of equal records go together with those {lag} places on"
+        lag *= 2
+    return ""
+
+
+def _again(rank: FloatArray) -> str:
+    """Whether outputs repeat within their call, and never in another one."""
+    within = 0
+    for row in rank:
+        values, times = np.unique(row, return_counts=True)
+        within += int(np.count_nonzero(times > 1))
+        elsewhere = np.count_nonzero(np.isin(rank, values[times > 1])) - times[times > 1].sum()
+        if elsewhere:
+            return ""
+    return "noise is used again" if within >= REPEATED else ""
+
+
+def _others(rank: FloatArray) -> int:
+    """Outputs that are not the most common one."""
+    return int(rank.size - np.unique(rank, return_counts=True)[1].max())
+
+
+def _neighbours(one: FloatArray, two: FloatArray) -> str:
+    """Whether outputs of a record have another distribution beside another record."""
+    grid = np.unique(np.r_[one, two])
+    a, b = (np.searchsorted(np.sort(x), grid, "right") / len(x) for x in (one, two))
+    limit = np.sqrt(-np.log(ALARM / 2) / 2 * (1 / len(one) + 1 / len(two)))
+    if float(np.abs(a - b).max()) > limit:
+        return "the output of a record depends on those beside it"
+    return ""

@@ -1,0 +1,242 @@
+"""Runs of the thing under audit: hidden records, chunks, workers, a state file.
+
+Runs are cut into chunks whose sizes depend on nothing but the number of runs, and every chunk has
+its own stream of random numbers: any number of workers gives the same counts. Chunks are taken in
+order, so a sequential audit stops at the same place too. Where a state file is kept, each finished
+chunk is one line of it, with a digest of its first outputs: before an audit goes on, some chunks
+are run again and must give these.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Generator
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dprad.errors import DpradError, records_shown, told
+from dprad.exact.posterior import part
+from dprad.game.game import Game
+from dprad.mechanisms.black_box import BlackBox
+from dprad.numerics.arrays import Column, FloatArray, IntArray
+from dprad.runtime.workers import stream
+from dprad.verbs.audit.fingerprint import digest
+from dprad.verbs.audit.tally import Tally
+from dprad.verbs.simulate import hits
+
+# Sizes of chunks: they double every so many, from the first to the largest.
+FIRST, LARGEST, DOUBLE = 64, 16_384, 8
+# Calls of a chunk whose outputs are remembered, and chunks that are run again on continuing.
+REMEMBERED, AGAIN = 64, 4
+# Seconds that running a chunk again may take.
+PATIENCE = 2.0
+
+CHANGED = (
+    "this audit cannot be continued: run again, calls that are in the state file gave something "
+    "else. What is run has changed since, or has random numbers of its own besides rng. Begin "
+    "again with another file."
+)
+
+HINT = " To see its text and the record, ask for show_records."
+
+Play = Callable[[Any, IntArray, np.random.Generator], IntArray]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The chunks of so many runs: their number, sizes and first calls. Nothing is listed."""
+
+    runs: int
+
+    def __len__(self) -> int:
+        """How many chunks."""
+        low, high = 0, 2 * DOUBLE * 64 + self.runs // LARGEST
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self.start(middle) >= self.runs else (middle + 1, high)
+        return low
+
+    def start(self, chunk: int) -> int:
+        """Runs before a chunk."""
+        steps = min(chunk // DOUBLE, (LARGEST // FIRST).bit_length() - 1)
+        return DOUBLE * FIRST * ((1 << steps) - 1) + (chunk - DOUBLE * steps) * (FIRST << steps)
+
+    def __getitem__(self, chunk: int) -> int:
+        """The size of a chunk."""
+        return min(self.start(chunk + 1), self.runs) - self.start(chunk)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Job:
+    """One audit's counted runs: what is run, on which records, against which attack."""
+
+    mechanism: Any
+    read: Column
+    labels: Column
+    probabilities: FloatArray
+    game: Game
+    play: Play
+    seed: int
+
+    def chunk(self, index: int, size: int, first: int) -> tuple[Tally, str]:
+        """Run one chunk, whose first call is number `first`: counts, and a digest of outputs."""
+        z, outputs, rng = self._calls(index, size, first, size)
+        seen = digest(part(outputs, slice(REMEMBERED)))
+        guess = self.play(outputs, z, rng)
+        right = hits(self.game, z, guess)
+        blind = self._blind(z, guess)
+        if self.game.nothing_known:
+            return Tally.of(blind, right, None), seen
+        other = self._draw(size, rng)
+        return Tally.of(blind, right, hits(self.game, other, self.play(outputs, other, rng))), seen
+
+    def _calls(
+        self, index: int, size: int, first: int, calls: int
+    ) -> tuple[IntArray, Any, np.random.Generator]:
+        """Hidden records of a chunk, the outputs of its first calls, and its stream."""
+        stream = np.random.SeedSequence(self.seed, spawn_key=(1, index))
+        rng = np.random.Generator(np.random.SFC64(stream))  # the fastest that numpy has
+        z = self._draw(size, rng)
+        some = z[:calls]
+        return z, sample(self.mechanism, self.read[some], self.labels[some], rng, first), rng
+
+    def replay(self, plan: Plan, stored: dict[int, Tally], firsts: dict[int, str]) -> bool:
+        """Run some stored chunks again, chosen at random: whether they give what is stored.
+
+        The first calls of a chunk only, where all of them would take long.
+        """
+        single = isinstance(self.mechanism, BlackBox) and not self.mechanism.vectorised
+        for i in sorted(secrets.SystemRandom().sample(sorted(stored), min(AGAIN, len(stored)))):
+            size, first = plan[i], plan.start(i) + 1
+            if single and size > REMEMBERED:
+                begin = time.monotonic()
+                if digest(self._calls(i, size, first, REMEMBERED)[1]) != firsts[i]:
+                    return False
+                if (time.monotonic() - begin) * size / REMEMBERED > PATIENCE:
+                    continue
+            if self.chunk(i, size, first) != (stored[i], firsts[i]):
+                return False
+        return True
+
+    def _draw(self, size: int, rng: np.random.Generator) -> IntArray:
+        """Records from the prior."""
+        p = self.probabilities
+        if p[0] == p[-1] and np.all(p == p[0]):
+            return rng.integers(len(p), size=size)
+        return rng.choice(len(p), size=size, p=p)
+
+    def _blind(self, records: IntArray, guess: IntArray) -> FloatArray:
+        """The prior chance of each guess given what is known; NaN for a pass."""
+        game = self.game
+        assert game.luck is not None and game.fiber_of is not None
+        made = guess >= 0
+        if game.nothing_known:
+            return np.where(made, game.luck[guess], np.nan)
+        assert game.target_of is not None and game.right is not None
+        chance = np.full(len(records), np.nan)
+        fiber = game.fiber_of[records]
+        pairs, place = np.unique(
+            np.stack([fiber[made], guess[made]], axis=1), axis=0, return_inverse=True
+        )
+        found = np.empty(len(pairs))
+        for i, (x, g) in enumerate(pairs):
+            same = np.flatnonzero(game.fiber_of == x)
+            right = game.right(game.target_of[same], np.full(len(same), g))
+            weight = self.probabilities[same]
+            found[i] = min(1.0, float(weight[right].sum() / weight.sum()))
+        chance[made] = np.round(found, 15)[place.reshape(-1)]
+        return chance
+
+
+def sample(mechanism: Any, read: Any, labels: Any, rng: np.random.Generator, first: int) -> Any:
+    """Outputs by real calls; whatever goes wrong names the record and the call."""
+    if not isinstance(mechanism, BlackBox):
+        return mechanism.sample(read, rng)
+    if mechanism.vectorised:
+        try:
+            outputs = mechanism.bound(rng)(read)
+            count = len(outputs)
+        except (Exception, SystemExit) as error:
+            raise DpradError(
+                f"run failed in the calls {first:,} to {first + len(read) - 1:,}: {told(error)}."
+                f"{HINT}"
+            ) from None
+        if count != len(read):
+            raise DpradError(
+                f"run must return one output a record, but returned {count} for {len(read)} "
+                "records."
+            )
+        outputs = np.asarray(outputs)
+        _check(list(outputs), labels, first)
+        return outputs
+    run, results = mechanism.bound(rng), []
+    records = read.tolist() if isinstance(read, np.ndarray) else list(read)
+    for i, record in enumerate(records):
+        try:
+            results.append(run(record))
+        except (Exception, SystemExit) as error:
+            raise DpradError(
+                f"run failed at call {first + i:,}, on {_which(labels[i])}: {told(error)}.{HINT}"
+            ) from None
+    _check(results, labels, first)
+    return _pack(results)
+
+
+def _check(results: list[Any], labels: Any, first: int) -> None:
+    shape = _shape(results[0]) if results else None
+    for i, output in enumerate(results):
+        problem = ""
+        if output is None:
+            problem = "None"
+        elif isinstance(output, float | np.floating) and np.isnan(output):
+            problem = "NaN"
+        elif shape is not None and _shape(output) not in (None, shape):
+            problem = f"an output of shape {_shape(output)} after one of shape {shape}"
+        if problem:
+            raise DpradError(
+                f"run returned {problem} at call {first + i:,}, on {_which(labels[i])}."
+            )
+
+
+def _shape(output: Any) -> tuple[int, ...] | None:
+    """Of numbers and arrays; lists and words may have any."""
+    return np.shape(output) if isinstance(output, int | float | np.ndarray | np.generic) else None
+
+
+def _pack(results: list[Any]) -> Any:
+    """Outputs as an array: of numbers where they are, else of whatever they are."""
+    try:
+        packed = np.asarray(results)
+        if packed.dtype.kind in "iufb":
+            return packed
+    except ValueError:
+        pass
+    found = np.empty(len(results), dtype=object)
+    found[:] = results
+    return found
+
+
+def _which(label: Any) -> str:
+    """The record of a call; its place is not told, since records are hidden from the attack."""
+    plain = label.item() if isinstance(label, np.generic) else label
+    return f"the record {plain!r}" if records_shown() else "a record"
+
+
+# -- many chunks ---------------------------------------------------------------------------------
+def run_all(
+    work: Callable[[int, int, int], Any],
+    plan: Plan,
+    done: dict[int, Any],
+    workers: int,
+    threads: bool,
+) -> Generator[tuple[int, Any], None, None]:
+    """Results of all chunks in order; those in `done` are not run again."""
+    count = len(plan)
+    tasks = ((k, plan[k], plan.start(k) + 1) for k in range(count) if k not in done)
+    with closing(stream(work, tasks, workers, threads=threads)) as fresh:
+        for i in range(count):
+            yield i, (done[i] if i in done else next(fresh))

@@ -1,0 +1,91 @@
+"""compare: risk and error of several mechanisms side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from dprad.errors import DpradError
+from dprad.game.reading import Query
+from dprad.model.guarantees import Guarantee
+from dprad.model.priors import Prior
+from dprad.model.results import Calibration, Candidate, Comparison, Risk
+from dprad.model.threats import Threat
+from dprad.verbs.assess import assess
+
+
+def compare(
+    mechanisms: Iterable[Any],
+    *,
+    prior: Prior,
+    threat: Threat | None = None,
+    query: Query | None = None,
+    trials: int = 20_000,
+    rng: int = 0,
+) -> Comparison:
+    """Risk and error of several mechanisms, guarantees or calibrations, least risk first.
+
+    `error` is the 95% error of additive noise, `variance` that of an estimated frequency or mean;
+    mechanisms are compared on the one they have.
+
+    Examples
+    --------
+    >>> import dprad
+    >>> from dprad.mechanisms import GRR, OUE
+    >>> table = dprad.compare([GRR(epsilon=1, size=5), OUE(epsilon=1, size=5)],
+    ...                       prior=dprad.Prior.uniform(5))
+    >>> [c.name for c in table]
+    ['OUE(epsilon=1, size=5)', 'GRR(epsilon=1, size=5)']
+
+    """
+    try:
+        subjects = [m.mechanism if isinstance(m, Calibration) else m for m in mechanisms]
+    except TypeError:
+        raise DpradError("compare takes a list of mechanisms, but got something else.") from None
+    if not subjects:
+        raise DpradError("compare takes a list of mechanisms, but it is empty.")
+    found = []
+    for subject in subjects:
+        extra: dict[str, Any] = {} if isinstance(subject, Guarantee) else {"query": query}
+        risk = assess(subject, prior=prior, threat=threat, trials=trials, rng=rng, **extra)
+        error = float(subject.error(0.95)) if hasattr(subject, "error") else None
+        variance = float(subject.variance()) if hasattr(subject, "variance") else None
+        found.append((subject, risk, error, variance))
+    found.sort(key=lambda row: row[1].rad)
+    return Comparison(
+        candidates=tuple(
+            Candidate(
+                name=_name(subject),
+                mechanism=subject,
+                risk=risk,
+                error=error,
+                variance=variance,
+                frontier=not any(_beats(other, (risk, error, variance)) for other in found),
+            )
+            for subject, risk, error, variance in found
+        )
+    )
+
+
+def _beats(other: Any, mine: tuple[Risk, float | None, float | None]) -> bool:
+    """Whether another has less of one and no more of the other, on the same kind of error."""
+    _, risk, error, variance = other
+    if (error is None) != (mine[1] is None):
+        return False  # a distance and a share cannot be compared
+    theirs, ours = (variance, mine[2]) if error is None else (error, mine[1])
+    if theirs is None or ours is None:
+        return False
+    no_worse = risk.rad <= mine[0].rad and theirs <= ours
+    return bool(no_worse and (risk.rad < mine[0].rad or theirs < ours))
+
+
+def _name(subject: Any) -> str:
+    """The kind and how much noise; not the range, which is often that of the data."""
+    plain = {k: v for k, v in subject.describe().items() if k not in ("bounds", "sensitivity")}
+    kind = plain.pop("kind")
+    shown = [
+        f"{k}={v:.6g}" if isinstance(v, float) else f"{k}={v}"
+        for k, v in plain.items()
+        if v is not None and (k, v) != ("delta", 0.0)
+    ]
+    return f"{kind}({', '.join(shown)})"

@@ -1,0 +1,191 @@
+"""Scenario files: all errors at once, each with its place; answers are the library's."""
+
+from __future__ import annotations
+
+import pytest
+
+import dprad
+from dprad import DpradError, Prior, Threat, scenario
+from dprad.show.scenario.file import parse
+
+
+def read(text, tmp_path):
+    return parse(text, name="s.toml", folder=tmp_path)
+
+
+def test_the_example_is_answered_as_the_library_would():
+    found = scenario.answer(scenario.builtin())
+    prior = dprad.patients.prior()
+    for row, release in zip(found.risks, found.scenario.releases, strict=True):
+        for risk, (_, threat) in zip(row, found.scenario.threats, strict=True):
+            subject = dprad.PureDP(1.0, neighbours="replace-one")
+            query = None
+            if release.mechanism:
+                subject, query = dprad.mechanisms.GRR(epsilon=1.0, size=5), "diagnosis"
+            assert risk == dprad.assess(subject, prior=prior, threat=threat, query=query)
+    assert found.exceeded and found.worst[1] == "an acquaintance"
+    for row in found.plans:
+        for plan in row:
+            assert plan.risk.interval[1] <= 0.1
+    (name, result), *others = found.audits
+    assert not others and result.verdict == "consistent" and "randomised response" in name
+    assert [t for t, _, _ in result.trace][-1] == 20_000
+    plain = found.to_dict()
+    assert (
+        len(plain["answers"]) == 4 and plain["exceeded"] and plain["audits"][0]["trials"] == 20_000
+    )
+
+
+@pytest.mark.parametrize(
+    ("population", "expected"),
+    [
+        ("uniform = 7", Prior.uniform(7)),
+        ("counts = { yes = 3, no = 1 }", Prior.from_counts({"yes": 3, "no": 1})),
+        ("counts = { 1 = 3, 2 = 1 }", Prior.from_counts({1: 3, 2: 1})),
+        ('data = "people.csv"', Prior.from_counts({1: 1, 2: 2})),
+        ('data = "people.csv"\ndomain = [0, 3]', Prior.from_counts({0: 0, 1: 1, 2: 2, 3: 0})),
+        ('builtin = "patients"\ncolumns = ["smoker"]', None),
+    ],
+)
+def test_populations(population, expected, tmp_path):
+    (tmp_path / "people.csv").write_text("value\n2\n1\n2\n")
+    text = f'[population]\n{population}\n[[releases]]\nepsilon = 1\nneighbours = "add-remove"\n'
+    found = read(text, tmp_path)
+    if expected is None:
+        assert found.prior.columns == ("smoker",)
+    else:
+        assert found.prior.support.tolist() == expected.support.tolist()
+        assert found.prior.probabilities.tolist() == expected.probabilities.tolist()
+    assert found.threats[0][1].describe() == Threat().describe() and found.accepted is None
+
+
+def test_no_population_is_unknown(tmp_path):
+    found = read('[[releases]]\nmu = 0.5\nneighbours = "add-remove"\n', tmp_path)
+    assert found.prior.kind == "unknown"
+    assert scenario.answer(found).risks[0][0].kind == "upper-bound"
+
+
+BAD = """titel = "x"
+[population]
+data = "no.csv"
+colums = ["a"]
+missing = "kep"
+[[threats]]
+knows = "age"
+eta = "five"
+[[threats]]
+loss = "absolut"
+[[releases]]
+mechanism = "lapalce"
+epsilon = -1
+[[releases]]
+mechanism = "gaussian"
+epsilon = true
+[acepted]
+risk = 2
+[audit]
+trials = 3
+"""
+
+
+def test_all_errors_at_once(tmp_path):
+    with pytest.raises(DpradError) as raised:
+        read(BAD, tmp_path)
+    message = str(raised.value)
+    assert "s.toml has 11 errors" in message
+    for line, words in [
+        (1, "Did you mean 'title'?"),
+        (4, "Did you mean 'columns'?"),
+        (5, "Did you mean 'keep'?"),
+        (7, "A column is named in a list: knows = ['age']"),
+        (8, "eta must be a number"),
+        (10, "Did you mean 'absolute'?"),
+        (12, "Did you mean 'laplace'?"),
+        (13, "epsilon must be"),
+        (16, "epsilon must be a number, but is True"),
+        (17, "Did you mean 'accepted'?"),
+        (20, "trials must be"),
+    ]:
+        assert any(f"line {line}" in part and words in part for part in message.split("\n")), line
+
+
+MU = "\n[[releases]]\nmu=1\nneighbours='add-remove'"
+GRR = "\n[[releases]]\nmechanism='grr'\nepsilon=1"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("x = [", "not TOML"),
+        ("", r"at least one \[\[releases\]\]"),
+        ("[population]\n[[releases]]\nepsilon=1\nneighbours='add-remove'", "give one of builtin"),
+        ("[population]\nuniform=2\nunknown=true" + MU, "one of"),
+        ("[population]\nuniform=2\ncolumns=['a']" + MU, "go with"),
+        ("[population]\ndata='no.csv'" + MU, "does not exist"),
+        ("[population]\ncounts={}" + MU, "counts must be a table"),
+        ("population = 3" + MU, r"written as \[population\]"),
+        ("[releases]\nepsilon=1", r"written as \[\[releases\]\]"),
+        ("[[releases]]\nepsilon=1", "neighbours is missing"),
+        ("[[releases]]\nneighbours='add-remove'", "one of epsilon, mu and tv"),
+        ("[[releases]]\nmu=1\ndelta=0.1\nneighbours='add-remove'", "delta goes with epsilon"),
+        ("[[releases]]\nmu=1\nclamp=[0,1]\nneighbours='add-remove'", "goes with a mechanism"),
+        ("[[releases]]\nmechanism='grr'", "grr needs epsilon"),
+        (GRR, "needs a population"),
+        ("[population]\nuniform=3" + GRR + "\nclamp=[0,1]", "no meaning"),
+        ("[population]\ncounts={a=1,b=2}\n[[releases]]\nmechanism='laplace'\nepsilon=1", "is text"),
+        ("[population]\nuniform=3\n[[threats]]\ntarget=['x']" + GRR, "names the column 'x'"),
+        ("[population]\nuniform=3" + GRR + "\nquery='x'", "names the column 'x'"),
+        ("[[releases]]\nmu=1\nneighbours='add-remove'\n[audit]\nclaim=1", "go together"),
+        ("title=''" + MU, "title must be text"),
+    ],
+)  # fmt: skip
+def test_bad_files(text, words, tmp_path):
+    with pytest.raises(DpradError, match=words):
+        read(text, tmp_path)
+
+
+def test_a_function_is_audited(tmp_path):
+    (tmp_path / "their_release.py").write_text(
+        "def coin(record, rng):\n    return record if rng.random() < 0.9 else 1 - record\n"
+    )
+    text = (
+        "[population]\nuniform = 2\n[[releases]]\nmechanism = 'grr'\nepsilon = 1\n"
+        "[audit]\nfunction = 'their_release:coin'\nclaim = 1.0\ntrials = 4000\n"
+    )
+    found = scenario.answer(read(text, tmp_path), allow_code=True)
+    assert found.audits[0][1].verdict == "violated"
+    with pytest.raises(DpradError, match="has nothing called"):
+        scenario.answer(read(text.replace("coin", "none"), tmp_path), allow_code=True)
+
+
+def test_functions_that_cannot_be_loaded(tmp_path):
+    (tmp_path / "exits_at_once.py").write_text("import sys; sys.exit(0)\n")
+    (tmp_path / "no_syntax.py").write_text("def f(:\n")
+    (tmp_path / "exits_later.py").write_text("import sys\ndef f(record):\n    sys.exit(0)\n")
+    base = "[population]\nuniform=2" + GRR + "\n[audit]\ntrials=50\nclaim=1\nfunction="
+    for name, words in [
+        ("exits_at_once:f", "SystemExit"),
+        ("no_syntax:f", "SyntaxError"),
+        ("..a:b", "package.module:function"),
+        ("exits_later:f", "run failed at call"),
+    ]:
+        with pytest.raises(DpradError, match=words):
+            scenario.answer(read(f"{base}'{name}'", tmp_path), allow_code=True)
+
+
+def test_names_of_promises(tmp_path):
+    found = read(MU + MU.replace("mu=1", "mu=2"), tmp_path)
+    assert [r.name for r in found.releases] == [
+        "a promise (mu = 1, add-remove)",
+        "a promise (mu = 2, add-remove)",
+    ]
+
+
+def test_files(tmp_path):
+    with pytest.raises(DpradError, match="dprad init"):
+        scenario.load(tmp_path / "none.toml")
+    with pytest.raises(DpradError, match="is not a file"):
+        scenario.load(tmp_path)
+    (tmp_path / "s.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(DpradError, match="cannot be read"):
+        scenario.load(tmp_path / "s.toml")

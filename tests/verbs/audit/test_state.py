@@ -1,0 +1,564 @@
+"""State files: what is continued, what is refused, what is kept to the bit."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import math
+import os
+import random
+import signal
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dprad import DpradError, Prior, PureDP, Threat, audit, mechanisms
+from dprad.verbs.audit.fingerprint import digest
+from dprad.verbs.audit.state import decode, encode
+
+ONE = PureDP(1.0, neighbours="replace-one")
+COIN = {"claim": ONE, "prior": Prior.uniform(2), "trials": 3000, "rng": 5}
+
+
+def numbers(result):
+    plain = dataclasses.asdict(result)
+    plain.pop("seconds")
+    return plain
+
+
+def noisy_coin(record, rng):
+    return record if rng.random() < 0.8 else 1 - record
+
+
+def guess(outputs, known):
+    return outputs
+
+
+def coin(truth):
+    def run(record, rng):
+        return record if rng.random() < truth else 1 - record
+
+    return run
+
+
+# -- going on ------------------------------------------------------------------------------------
+class Counted:
+    """A coin that counts its calls where the audit does not look."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __call__(self, record, rng):
+        with self.path.open("a") as file:
+            file.write(".")
+        return noisy_coin(record, rng)
+
+    @property
+    def calls(self):
+        return self.path.stat().st_size
+
+
+def test_a_state_file_is_continued_and_never_recounted(tmp_path):
+    path, counted = tmp_path / "audit.jsonl", Counted(tmp_path / "calls")
+    whole = numbers(audit(counted, state=path, **COIN))
+    lines = path.read_text().splitlines()
+    # keep the beginning, and half a line, as a kill would
+    path.write_text("\n".join(lines[:7]) + "\n" + lines[7][:20])
+    before = counted.calls
+    assert numbers(audit(counted, state=path, **COIN)) == whole
+    # what was studied, and some chunks, are run again; then the rest
+    assert 0 < counted.calls - before < 1.3 * before
+    assert path.read_text().splitlines() == lines
+    before = counted.calls
+    assert numbers(audit(counted, state=path, **COIN)) == whole
+    # only some calls were made again, to see whether they give the same
+    assert 0 < counted.calls - before < before
+    with pytest.raises(DpradError, match="another audit: its rng"):
+        audit(counted, state=path, **COIN | {"rng": 6})
+
+
+def test_a_clock_does_not_discard_what_is_stored(tmp_path):
+    path = tmp_path / "state"
+    whole = audit(noisy_coin, state=path, attack=guess, **COIN)
+    again = audit(noisy_coin, state=path, attack=guess, max_seconds=0, **COIN)
+    assert again.trials == whole.trials == 3000
+
+
+def test_state_files_are_private_and_no_other_file_is_touched(tmp_path):
+    path = tmp_path / "state"
+    audit(noisy_coin, state=path, attack=guess, **COIN)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    for text in ("hello\n", "{", '{"dprad": ', "{}\n", '{"dprad": "audit"}\n', "\x00\xff\n"):
+        other = tmp_path / "other"
+        other.write_text(text)
+        with pytest.raises(DpradError):
+            audit(noisy_coin, state=other, attack=guess, **COIN)
+        assert other.read_text() == text
+    with pytest.raises(DpradError):
+        audit(noisy_coin, state=tmp_path, attack=guess, **COIN)
+    empty = tmp_path / "empty"
+    empty.touch()
+    assert audit(noisy_coin, state=empty, attack=guess, **COIN).trials == 3000
+
+
+SCRIPT = """
+import sys, time
+from dprad import Prior, PureDP, audit
+def slow(record, rng):
+    time.sleep(0.0005)
+    return record if rng.random() < 0.8 else 1 - record
+result = audit(slow, claim=PureDP(1.0, neighbours="replace-one"), prior=Prior.uniform(2),
+               trials=4000, rng=5, state=sys.argv[1])
+print(result.successes, result.passes, result.epsilon_lower)
+"""
+
+
+def test_kill_and_resume(tmp_path):
+    """SIGKILL in the middle, then again to the end: as if nothing had happened."""
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    command = [sys.executable, str(script)]
+    straight = subprocess.run([*command, str(tmp_path / "a")], capture_output=True, check=True)
+    state = tmp_path / "b"
+    running = subprocess.Popen([*command, str(state)], stdout=subprocess.DEVNULL)
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        if state.exists() and state.read_bytes().count(b"\n") >= 12:
+            break
+        time.sleep(0.02)
+    os.kill(running.pid, signal.SIGKILL)
+    running.wait()
+    assert b'"runs"' in state.read_bytes()
+    resumed = subprocess.run([*command, str(state)], capture_output=True, check=True)
+    assert resumed.stdout == straight.stdout
+
+
+# -- another audit -------------------------------------------------------------------------------
+def test_another_audit_is_not_continued(tmp_path):
+    """Other parameters, attack, threat: the state file is refused, not used."""
+    question = {"claim": ONE, "prior": Prior.uniform(5), "trials": 500}
+    path = tmp_path / "state"
+    audit(mechanisms.GRR(epsilon=3.0, size=5), state=path, **question)
+    for subject, more in (
+        (mechanisms.GRR(epsilon=1.0, size=5), {}),
+        (mechanisms.GRR(epsilon=3.0, size=5), {"attack": lambda o, k: o}),
+        (mechanisms.GRR(epsilon=3.0, size=5), {"threat": Threat(loss="absolute", eta=1)}),
+        (
+            mechanisms.GRR(epsilon=3.0, size=5),
+            {"prior": Prior.from_counts(dict.fromkeys("abcde", 1))},
+        ),
+    ):
+        with pytest.raises(DpradError, match="another audit"):
+            audit(subject, state=path, **question | more)
+
+
+TRUTH = [0.7]
+
+
+def by_global(record, rng):
+    return record if rng.random() < TRUTH[0] else 1 - record
+
+
+def helped(record, rng):
+    return by_global(record, rng)
+
+
+class Box:
+    def __init__(self, truth):
+        self.truth = truth
+
+    def __call__(self, record, rng):
+        return record if rng.random() < self.truth else 1 - record
+
+    def method(self, record, rng):
+        return self(record, rng)
+
+
+class Slotted:
+    __slots__ = ("truth",)
+
+    def __init__(self, truth):
+        self.truth = truth
+
+    def __call__(self, record, rng):
+        return record if rng.random() < self.truth else 1 - record
+
+
+def with_truth(truth, record, rng):
+    return record if rng.random() < truth else 1 - record
+
+
+def defaulted(truth):
+    def run(record, rng, truth=truth):
+        return record if rng.random() < truth else 1 - record
+
+    return run
+
+
+def with_array(truth):
+    table = np.array([truth, 1 - truth])
+
+    def run(record, rng):
+        return record if rng.random() < table[0] else 1 - record
+
+    return run
+
+
+WAYS = {
+    "closure": coin,
+    "attribute": Box,
+    "slot": Slotted,
+    "method": lambda truth: Box(truth).method,
+    "partial": lambda truth: functools.partial(with_truth, truth),
+    "default": defaulted,
+    "array": with_array,
+    "nested": lambda truth: functools.partial(lambda inner, r, rng: inner(r, rng), coin(truth)),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_a_function_uses_is_part_of_it(way, tmp_path):
+    path = tmp_path / "state"
+    first = audit(WAYS[way](0.7), state=path, attack=guess, **COIN)
+    assert first.verdict == "consistent"
+    same = audit(WAYS[way](0.7), state=path, attack=guess, **COIN)
+    assert numbers(same) == numbers(first)
+    with pytest.raises(DpradError, match="function under audit is another one"):
+        audit(WAYS[way](0.99), state=path, attack=guess, **COIN)
+    with pytest.raises(DpradError, match="its attack is another one"):
+        audit(WAYS[way](0.7), state=path, attack=lambda o, k: 1 - np.asarray(o), **COIN)
+
+
+@pytest.mark.parametrize("run", [by_global, helped])
+def test_globals_are_part_of_it(run, tmp_path, monkeypatch):
+    path = tmp_path / "state"
+    audit(run, state=path, attack=guess, **COIN)
+    monkeypatch.setitem(globals(), "TRUTH", [0.99])
+    with pytest.raises(DpradError, match="function under audit"):
+        audit(run, state=path, attack=guess, **COIN)
+
+
+def test_modules_are_part_of_it(tmp_path, monkeypatch):
+    """A helper in a file of one's own, edited between two sessions."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import sys, noise\n"
+        "from dprad import Prior, PureDP, audit\n"
+        "def run(record, rng):\n    return noise.flip(record, rng)\n"
+        "print(audit(run, claim=PureDP(1.0, neighbours='replace-one'), prior=Prior.uniform(2),\n"
+        "            trials=500, state=sys.argv[1]).verdict)\n"
+    )
+    helper = tmp_path / "noise.py"
+    text = "def flip(record, rng):\n    return record if rng.random() < {} else 1 - record\n"
+    command = [sys.executable, str(script), str(tmp_path / "state")]
+    helper.write_text(text.format(0.7))
+    assert subprocess.run(command, capture_output=True, text=True).stdout.strip() == "consistent"
+    assert subprocess.run(command, capture_output=True, text=True).stdout.strip() == "consistent"
+    helper.write_text(text.format(0.99))
+    changed = subprocess.run(command, capture_output=True, text=True)
+    assert changed.returncode != 0 and "belongs to another audit" in changed.stderr
+
+
+def test_what_cannot_be_seen_is_run_again(tmp_path):
+    """The noise comes from a file: only the outputs tell."""
+    source = tmp_path / "truth"
+
+    def run(record, rng):
+        return record if rng.random() < float(source.read_text()) else 1 - record
+
+    for state, attack in (("given", guess), ("learned", None)):
+        path = tmp_path / state
+        source.write_text("0.7")
+        audit(run, state=path, attack=attack, **COIN)
+        source.write_text("0.99")
+        with pytest.raises(DpradError, match="gave something else"):
+            audit(run, state=path, attack=attack, **COIN)
+
+
+def test_hidden_randomness_beside_rng_is_not_continued(tmp_path):
+    def run(record, rng):
+        return record + rng.random() + random.random()
+
+    path = tmp_path / "state"
+    audit(run, state=path, **COIN)
+    with pytest.raises(DpradError, match="random numbers of its own"):
+        audit(run, state=path, **COIN)
+
+
+@pytest.mark.parametrize("vectorised", [False, True])
+def test_vectorised_functions_go_on(vectorised, tmp_path):
+    def run(records, rng):
+        records = np.asarray(records)
+        return np.where(rng.random(records.shape) < 0.8, records, 1 - records)
+
+    path = tmp_path / "state"
+    first = audit(run, state=path, vectorised=vectorised, **COIN)
+    assert numbers(audit(run, state=path, vectorised=vectorised, **COIN)) == numbers(first)
+
+
+# -- outputs ---------------------------------------------------------------------------------------
+OUTPUTS = {
+    "sets": lambda record, rng: {record, int(rng.integers(2, 5))},
+    "frozensets": lambda record, rng: frozenset([record, "x"]),
+    "complex": lambda record, rng: complex(record, float(rng.integers(3))),
+    "integer keys": lambda record, rng: {record: 1, 7: int(rng.integers(2))},
+    "tuples": lambda record, rng: (record, "a", None),
+    "bytes": lambda record, rng: bytes([record, int(rng.integers(4))]),
+    "arrays": lambda record, rng: np.array([record, int(rng.integers(3))], dtype=np.int8),
+    "ragged": lambda record, rng: list(rng.random(1 if rng.random() < 0.99 else 3) + record),
+}
+
+
+@pytest.mark.parametrize("kind", OUTPUTS)
+def test_a_resumed_audit_says_the_same(kind, tmp_path):
+    run, path = OUTPUTS[kind], tmp_path / "state"
+    alone = audit(run, **COIN)
+    first = audit(run, state=path, **COIN)
+    lines = path.read_bytes().splitlines(keepends=True)
+    studied = sum(b'"study"' in line for line in lines)
+    assert studied > 0
+    path.write_bytes(b"".join(lines[: 1 + studied]))  # killed after it had studied
+    again = audit(run, state=path, **COIN)
+    assert alone.verdict == first.verdict == again.verdict == "violated"
+    assert numbers(first) == numbers(again)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None, True, 3, -(10**40), 0.1, math.inf, -0.0, "é\n", b"\x00\xff", (1, (2,)), [1, [2.5]],
+        {1, "a"}, frozenset([(1, 2)]), {1: "a", "1": 2, (3,): [4]}, 2 - 0.5j, np.float32(0.1),
+        np.arange(6, dtype=np.uint8).reshape(2, 3), np.array(["a", "bc"]), np.int64(2**62),
+    ],
+    ids=lambda value: type(value).__name__,
+)  # fmt: skip
+def test_outputs_are_kept_to_the_bit(value):
+    back = decode(json.loads(json.dumps(encode(value))))
+    assert type(back) is type(value)
+    assert digest(back) == digest(value)
+    assert np.array_equal(back, value) if isinstance(value, np.ndarray) else back == value
+
+
+def test_what_cannot_be_kept_is_refused(tmp_path):
+    with pytest.raises(DpradError, match="a state file cannot keep"):
+        audit(lambda record, rng: Box(record), state=tmp_path / "state", **COIN)
+    with pytest.raises(DpradError, match="which cannot be compared"):
+        audit(lambda record, rng: Unhashable(), **COIN)
+
+
+class Unhashable:
+    __hash__ = None
+
+
+def test_models_of_other_outputs_are_refused():
+    for model in (
+        mechanisms.Channel([[0.7, 0.3], [0.3, 0.7]]),
+        mechanisms.Exponential(utility=np.eye(2), epsilon=1.0),
+        mechanisms.HadamardResponse(epsilon=1.0, size=2),
+        mechanisms.Gaussian(sigma=1.0),
+    ):
+        for run in (lambda record, rng: "x", lambda record, rng: record - 7, lambda r, rng: [r, r]):
+            try:
+                audit(run, model=model, **COIN)
+            except DpradError:
+                continue
+            assert isinstance(model, mechanisms.Gaussian)  # numbers are its outputs
+
+
+# -- edited by hand --------------------------------------------------------------------------------
+def test_every_field_of_every_line_is_watched(tmp_path):
+    path = tmp_path / "state"
+    audit(noisy_coin, state=path, **COIN | {"trials": 600})
+    lines = path.read_text().splitlines()
+    edits = 0
+    for k, line in enumerate(lines):
+        for changed in altered(json.loads(line)):
+            text = [*lines[:k], json.dumps(changed), *lines[k + 1 :]]
+            path.write_text("\n".join(text) + "\n")
+            with pytest.raises(DpradError):
+                audit(noisy_coin, state=path, **COIN | {"trials": 600})
+            edits += 1
+    assert edits > 100
+    # lines left out, doubled or exchanged
+    for text in (lines[:1] + lines[2:], lines + lines[-1:], [lines[0], lines[2], lines[1]]):
+        path.write_text("\n".join(text) + "\n")
+        with pytest.raises(DpradError, match="damaged"):
+            audit(noisy_coin, state=path, **COIN | {"trials": 600})
+
+
+def altered(plain):
+    """All copies of a JSON value with one thing changed; of long lists only the ends."""
+    if isinstance(plain, dict):
+        for key in plain:
+            yield {k: v for k, v in plain.items() if k != key}
+            yield from ({**plain, key: other} for other in altered(plain[key]))
+    elif isinstance(plain, list):
+        for i in sorted({0, len(plain) - 1} & set(range(len(plain)))):
+            yield from ([*plain[:i], other, *plain[i + 1 :]] for other in altered(plain[i]))
+        yield plain[1:] if plain else [1]
+    elif isinstance(plain, str):
+        yield plain + "x"
+    else:
+        yield 7 if plain != 7 else 8
+        yield None if plain is not None else 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"[]", b"{}", b"null", b"\xff\xfe", b'{"phase": 1}', b"[" * 100_000,
+        b'{"phase": "runs", "chunk": "a", "result": {}, "first": "", "check": ""}',
+        b'{"phase": [], "chunk": 1, "result": {}, "first": "", "check": ""}',
+        b'{"phase": "runs", "chunk": 1e400, "result": {}, "first": "", "check": ""}',
+        b'{"phase": "runs", "chunk": 0, "result": 3, "first": 1, "check": ""}',
+    ],
+)  # fmt: skip
+def test_malformed_lines_are_a_sentence(line, tmp_path):
+    path = tmp_path / "state"
+    audit(noisy_coin, state=path, attack=guess, **COIN | {"trials": 100})
+    path.write_bytes(path.read_bytes() + line + b"\n")
+    with pytest.raises(DpradError, match="damaged"):
+        audit(noisy_coin, state=path, attack=guess, **COIN | {"trials": 100})
+
+
+# -- digests ---------------------------------------------------------------------------------------
+def test_digests_do_not_depend_on_the_process():
+    script = (
+        "import numpy as np\nfrom dprad.verbs.audit.fingerprint import digest\n"
+        "from dprad.mechanisms import GRR\n"
+        "def f(x, s={'a', 'b', 'c'}):\n    return {x: s} in ({'q', 'r'},)\n"
+        "class C:\n    def __init__(self):\n        self.f = f\n"
+        "print(digest([f, C(), GRR(epsilon=1.0, size=3), np.random.default_rng(0), np.linspace]))\n"
+    )
+    seen = set()
+    for seed in ("0", "1", "2"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        run = [sys.executable, "-c", script]
+        seen.add(subprocess.run(run, capture_output=True, check=True, env=environment).stdout)
+    assert len(seen) == 1
+
+
+def test_digests_of_cycles_and_opaque_things_end():
+    loop = []
+    loop.append(loop)
+    assert digest(loop) == digest(loop) != digest([])
+    with Path(os.devnull).open() as file:
+        assert digest(file)
+    assert digest(np.random.default_rng(0)) != digest(np.random.default_rng(1))
+    assert digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1})
+    assert digest(1) != digest(1.0) != digest("1")
+
+
+# -- found by a second reader ----------------------------------------------------------------------
+class Table(dict):
+    truth = 0.7
+
+
+def test_what_else_is_seen():
+    from collections import defaultdict, deque
+
+    class Other(dict):
+        truth = 0.99
+
+    assert digest(Table()) != digest(Other()) != digest({})
+    one, two = Table(), Table()
+    two.extra = 3
+    assert digest(one) != digest(two)
+    assert digest(defaultdict(lambda: 0.7)) != digest(defaultdict(lambda: 0.99))
+    assert digest(deque([1])) != digest(deque([2]))
+
+    class Meta(type):
+        def truth(cls):
+            return 0.7
+
+    class Like(metaclass=Meta):
+        pass
+
+    before = digest(Like)
+    Meta.truth = lambda cls: 0.99
+    assert digest(Like) != before
+
+
+def test_modules_imported_inside_are_part_of_it(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from dprad.verbs.audit.fingerprint import digest\n"
+        "def run(record, rng):\n    from helper import decide\n    return decide(record, rng)\n"
+        "print(digest(run))\n"
+    )
+    seen = set()
+    for text in ("def decide(r, g):\n    return r\n", "def decide(r, g):\n    return -r\n"):
+        (tmp_path / "helper.py").write_text(text)
+        seen.add(subprocess.run([sys.executable, str(script)], capture_output=True).stdout)
+    assert len(seen) == 2
+
+
+def test_a_rare_change_is_seen_by_running_again_and_stays_refused(tmp_path):
+    source = tmp_path / "rare"
+    source.write_text("0")
+
+    def run(record, rng):
+        u = rng.random()
+        if u < 0.01 * float(source.read_text()):
+            return 1000 + record
+        return record if u < 0.7 else 1 - record
+
+    path = tmp_path / "state"
+    question = COIN | {"trials": 20_000}
+    assert audit(run, state=path, attack=guess_code, **question).verdict == "consistent"
+    source.write_text("1")
+    with pytest.raises(DpradError, match="gave something else"):
+        audit(run, state=path, attack=guess_code, **question)
+    source.write_text("0")
+    with pytest.raises(DpradError, match="gave something else"):
+        audit(run, state=path, attack=guess_code, **question)
+
+
+def guess_code(outputs, known):
+    return [int(o) % 1000 for o in outputs]
+
+
+def test_old_files_become_private_and_two_at_once_are_refused(tmp_path):
+    path = tmp_path / "state"
+    audit(noisy_coin, state=path, attack=guess, **COIN)
+    path.chmod(0o644)
+    audit(noisy_coin, state=path, attack=guess, **COIN)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    holder = subprocess.Popen(
+        [sys.executable, "-c",
+         "import fcntl, sys; f = open(sys.argv[1], 'r+b'); fcntl.lockf(f, fcntl.LOCK_EX); "
+         "print('held', flush=True); sys.stdin.read()", str(path)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    assert holder.stdout.readline() == b"held\n"
+    with pytest.raises(DpradError, match="in use by another process"):
+        audit(noisy_coin, state=path, attack=guess, **COIN)
+    holder.communicate()
+
+
+def test_a_rare_change_is_seen_in_what_was_studied(tmp_path):
+    source = tmp_path / "rare"
+    source.write_text("0")
+
+    def run(record, rng):
+        if rng.random() < 0.003 * float(source.read_text()):
+            return 10 + record
+        return record if rng.random() < 0.6 else 1 - record
+
+    path = tmp_path / "state"
+    question = COIN | {"trials": 12_000}
+    audit(run, state=path, **question)
+    lines = path.read_bytes().splitlines(keepends=True)
+    studied = sum(b'"study"' in line for line in lines)
+    path.write_bytes(b"".join(lines[: 1 + studied]))  # killed after it had studied
+    source.write_text("1")
+    for text in ("1", "0"):
+        source.write_text(text)
+        with pytest.raises(DpradError, match="gave something else"):
+            audit(run, state=path, **question)

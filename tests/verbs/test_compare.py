@@ -1,0 +1,184 @@
+"""compare and worst_prior."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from dprad import (
+    Calibration,
+    DpradError,
+    Prior,
+    PureDP,
+    Threat,
+    assess,
+    calibrate,
+    compare,
+    worst_prior,
+)
+from dprad.mechanisms import (
+    GRR,
+    OUE,
+    BlackBox,
+    Channel,
+    Gaussian,
+    Laplace,
+    Piecewise,
+    Repeated,
+    Staircase,
+)
+from dprad.runtime.progress import listen
+from dprad.verbs import worst_prior as worst_module
+
+
+def test_a_frontier():
+    prior = Prior.uniform(10)
+    table = compare(
+        [k(epsilon=e, size=10) for k in (GRR, OUE) for e in (0.5, 1.0, 2.0)], prior=prior
+    )
+    rows = list(table)
+    assert len(table) == 6 and [r.risk.rad for r in rows] == sorted(r.risk.rad for r in rows)
+    for row in rows:
+        beaten = any(
+            o.risk.rad <= row.risk.rad
+            and o.variance <= row.variance
+            and (o.risk.rad, o.variance) != (row.risk.rad, row.variance)
+            for o in rows
+        )
+        assert row.frontier == (not beaten)
+    text = str(table)
+    assert "OUE(epsilon=0.5, size=10)" in text and text.count("\n*") == 1 + sum(
+        r.frontier for r in rows
+    )
+    assert table.to_dict()["candidates"][0]["mechanism"]["kind"] == "OUE"
+
+
+def test_noise_promises_and_plans_side_by_side():
+    prior = Prior.uniform(5)
+    plan = calibrate(Laplace, max_risk=0.1, prior=prior, sensitivity=4)
+    assert isinstance(plan, Calibration)
+    promise = PureDP(1.0, neighbours="replace-one")
+    table = compare(
+        [plan, Gaussian(sigma=8, sensitivity=4), Staircase(epsilon=1.0, sensitivity=4), promise],
+        prior=prior,
+        threat=Threat(loss="absolute", eta=1),
+    )
+    assert {c.error is None for c in table} == {True, False}
+    assert all(c.frontier for c in table if c.mechanism is promise)
+
+
+def test_the_two_point_rule_is_not_the_worst_case():
+    worst = worst_prior(GRR(epsilon=1.0, size=10))
+    assert worst.risk.rad == pytest.approx(0.132, abs=1e-3)
+    assert worst.prior.probabilities == pytest.approx(np.full(10, 0.1), abs=0.01)
+    two = Prior.from_probabilities([0.5, 0.5, *[0] * 8])
+    assert assess(GRR(epsilon=1.0, size=10), prior=two).rad == pytest.approx(0.073, abs=1e-3)
+    assert worst.risk.rad <= worst.bound.rad
+    assert "between 0.1319 and 0.2450" in str(worst)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "threat"),
+    [
+        (Laplace(epsilon=2.0, sensitivity=1.0), Threat()),
+        (Laplace(epsilon=2.0, sensitivity=4.0, clamp=(0, 4)), Threat(loss="absolute", eta=1)),
+        (Piecewise(epsilon=1.0), Threat(knows="everything")),
+        (OUE(epsilon=1.0, size=4), Threat()),
+    ],
+)
+def test_worse_than_random_priors(mechanism, threat):
+    worst = worst_prior(mechanism, threat=threat, size=4 if hasattr(mechanism, "size") else 5)
+    rng = np.random.default_rng(0)
+    values = worst.prior.support.tolist()
+    for _ in range(60):
+        weight = rng.dirichlet(np.full(len(values), float(rng.choice([0.2, 1.0, 5.0]))))
+        prior = Prior.from_counts(dict(zip(values, weight.tolist(), strict=True)))
+        assert assess(mechanism, prior=prior, threat=threat).rad <= worst.risk.rad * (1 + 5e-3)
+    assert worst.risk.rad <= worst.bound.rad * (1 + 1e-9)
+    assert worst.to_dict()["risk"]["rad"] == worst.risk.rad
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: compare([], prior=Prior.uniform(2)), "empty"),
+        (lambda: compare(3, prior=Prior.uniform(2)), "list of mechanisms"),
+        (lambda: worst_prior(PureDP(1.0, neighbours="replace-one")), "takes a mechanism"),
+        (lambda: worst_prior(GRR(epsilon=1, size=3), size=4), "size must be that"),
+        (lambda: worst_prior(BlackBox(lambda r: r)), "cannot tell which numbers"),
+    ],
+)
+def test_bad_input(call, words):
+    with pytest.raises(DpradError, match=words):
+        call()
+
+
+def test_shares_and_distances_are_not_compared():
+    """Laplace errs in the unit of the values, OUE in shares: neither beats the other."""
+    prior = Prior.from_counts({1000.0 * i: 1 for i in range(1, 9)})
+    both = [Laplace(epsilon=2.0, sensitivity=7000), OUE(epsilon=0.1, size=8)]
+    assert all(c.frontier for c in compare(both, prior=prior))
+
+
+FIVE = [[0.5, 0.4, 0.1], [0.4, 0.1, 0.5], [0.3, 0.4, 0.3], [0.2, 0.2, 0.6], [0.4, 0.4, 0.2]]
+
+
+def two_of(m, i, j):
+    return Prior.from_probabilities([0.5 if k in (i, j) else 0.0 for k in range(m)])
+
+
+def test_no_pair_is_worse_than_the_worst_prior():
+    worst = worst_prior(Channel(FIVE))
+    assert worst.risk.rad >= 0.25
+    rng = np.random.default_rng(7)
+    for _ in range(12):
+        m, outputs = (int(k) for k in rng.integers(2, 7, 2))
+        matrix = rng.dirichlet(np.full(outputs, 0.7), m)
+        channel = Channel(matrix)
+        found = worst_prior(channel).risk.rad
+        for i, j in itertools.combinations(range(m), 2):
+            # half of the total variation between two rows
+            assert found >= np.abs(matrix[i] - matrix[j]).sum() / 4 - 1e-12
+            assert found >= assess(channel, prior=two_of(m, i, j)).rad - 1e-12
+
+
+class OwnCoin:
+    """Someone's own mechanism: estimated, so dear."""
+
+    size = 12
+
+    def __init__(self):
+        self.calls = 0
+
+    @property
+    def guarantee(self):
+        return PureDP(1.0, neighbours="replace-one")
+
+    def sample(self, records, rng):
+        self.calls += 1
+        return GRR(epsilon=1.0, size=12).sample(records, rng)
+
+    def log_likelihood(self, outputs, records):
+        return GRR(epsilon=1.0, size=12).log_likelihood(outputs, records)
+
+    def describe(self):
+        return {"kind": "OwnCoin"}
+
+
+def test_a_search_ends_and_says_how_far_it_is(capsys):
+    told = []
+    own = OwnCoin()
+    with listen(lambda what, done, total: told.append((what, done, total))):
+        worst = worst_prior(own, trials=500)
+    assert own.calls <= worst_module.ROUGH_BUDGET + 10
+    progress = [t for t in told if t[0] == "priors"]
+    assert progress[-1][2] == worst_module.ROUGH_BUDGET
+    assert worst.risk.interval[1] > 0.07
+    worst_prior(GRR(epsilon=1.0, size=3), progress=True)
+    assert "priors" in capsys.readouterr().err
+
+
+def test_compositions_have_a_worst_prior():
+    assert worst_prior(Repeated(Laplace(epsilon=1.0), 1), size=3).risk.rad > 0.1
