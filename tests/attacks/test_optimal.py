@@ -36,8 +36,8 @@ from dprad.mechanisms import (
     Staircase,
     SubsetSelection,
     UnaryEncoding,
-    packed,
 )
+from dprad.mechanisms import bits as packed
 from oracles import random_channel, random_instance
 
 M = 6

@@ -21,12 +21,12 @@ from dprad.bounds import (
     least,
     optimum,
     perfect,
-    points,
     rero,
     static,
     tradeoff,
     unified,
 )
+from dprad.bounds import profile as points
 from dprad.game.game import play
 from dprad.model.guarantees import of_directions
 from dprad.model.privacy_loss import PrivacyLoss

@@ -33,8 +33,8 @@ from dprad.mechanisms import (
     Piecewise,
     Staircase,
     SubsetSelection,
-    packed,
 )
+from dprad.mechanisms import bits as packed
 
 ALPHA = 1e-6
 N = 40_000

@@ -16,8 +16,8 @@ from dprad.mechanisms import (
     Mechanism,
     SubsetSelection,
     UnaryEncoding,
-    packed,
 )
+from dprad.mechanisms import bits as packed
 from oracles import random_channel
 
 RNG = np.random.default_rng(5)

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from dprad.errors import DpradError, one_of
-from dprad.model.guarantees import ADD_REMOVE, REPLACE_ONE, Guarantee, of_directions
+from dprad.model.guarantees import ADD_REMOVE, REPLACE_ONE, Guarantee, Neighbours, of_directions
 from dprad.model.privacy_loss import PrivacyLoss
 
 
-def from_pld(pld: Any, *, neighbours: str) -> Guarantee:
+def from_pld(pld: Any, *, neighbours: Neighbours) -> Guarantee:
     """From dp-accounting's PrivacyLossDistribution; it does not say for which neighbours.
 
     Examples
@@ -46,7 +46,7 @@ def from_pld(pld: Any, *, neighbours: str) -> Guarantee:
     return of_directions(present, absent, neighbours)
 
 
-def from_event(event: Any, *, neighbours: str = ADD_REMOVE) -> Guarantee:
+def from_event(event: Any, *, neighbours: Neighbours = ADD_REMOVE) -> Guarantee:
     """From a DpEvent, through the PLD accountant of dp-accounting (extra `accounting`)."""
     try:
         from dp_accounting import dp_event, privacy_accountant

@@ -17,22 +17,24 @@ from typing import Any
 
 import numpy as np
 
-from dprad.errors import DpradError, whole
+from dprad.errors import DpradError
 from dprad.exact.posterior import expanded
 from dprad.exact.posterior import part as part_of
-from dprad.game.game import Game, play
-from dprad.game.reading import Query, reads
+from dprad.game.game import Table
+from dprad.game.query import Query
+from dprad.game.question import Question
 from dprad.game.sets import Singletons, starts
 from dprad.mechanisms import bits as packed
-from dprad.mechanisms.base import Mechanism, categories
+from dprad.mechanisms.base import Mechanism
+from dprad.mechanisms.foreign import as_mechanism
 from dprad.mechanisms.grr import GRR
 from dprad.mechanisms.hadamard import HadamardResponse
 from dprad.mechanisms.hashing import Hashing
-from dprad.mechanisms.subset import SubsetSelection
-from dprad.mechanisms.unary import Bits
+from dprad.mechanisms.support import SetMechanism
 from dprad.model.priors import Prior
 from dprad.model.threats import Threat
 from dprad.numerics.arrays import BoolArray, Column, FloatArray, IntArray
+from dprad.numerics.random import Seed, seed
 from dprad.runtime import memory
 
 # Likelihoods that are held at once.
@@ -42,7 +44,7 @@ TIE = 1e-12
 
 
 def optimal_attack(
-    mechanism: Mechanism,
+    mechanism: Any,
     *,
     prior: Prior,
     threat: Threat | None = None,
@@ -59,21 +61,20 @@ def optimal_attack(
     [2, 0]
 
     """
-    threat = Threat() if threat is None else threat
-    game = play(prior, threat)
-    if not game.finite:
+    question = Question.of(prior, threat, query)
+    return best_attack(as_mechanism(mechanism, "optimal_attack"), question)
+
+
+def best_attack(mechanism: Mechanism, question: Question) -> OptimalAttack:
+    """The same for a question that is prepared already."""
+    game = question.table("optimal_attack")
+    if not mechanism.likelihood:
+        kind = mechanism.describe()["kind"]
         raise DpradError(
-            f"optimal_attack needs a prior that is a table of records, but it is {prior.kind}."
+            f"optimal_attack needs a mechanism with a likelihood, but a {kind} has none."
         )
-    if not hasattr(mechanism, "log_likelihood"):
-        raise DpradError(
-            f"optimal_attack needs a mechanism with a likelihood, but a {type(mechanism).__name__} "
-            "has none."
-        )
-    read = reads(mechanism, prior, threat, query)
-    assert prior.probabilities is not None
-    single = _one_value_a_class(game, read, prior.probabilities)
-    return OptimalAttack(mechanism, game, read, prior.probabilities, threat.known(prior), single)
+    read = mechanism.read(question)
+    return OptimalAttack(mechanism, game, read, question.labels, _one_value_a_class(game, read))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -83,14 +84,13 @@ class OptimalAttack:
     `single` is what each class reads, if that is one value and each success set is one class.
     """
 
-    mechanism: Any
-    game: Game
+    mechanism: Mechanism
+    game: Table
     read: Column
-    pi: FloatArray
     labels: Column | None
     single: Column | None
 
-    def __call__(self, outputs: Any, known: Any = None, rng: Any = 0) -> Any:
+    def __call__(self, outputs: Any, known: Any = None, rng: Seed = 0) -> Any:
         """One guess an output; None is a pass.
 
         `known` has one entry an output: the known value (a tuple if several columns are known), the
@@ -98,10 +98,9 @@ class OptimalAttack:
         nothing is known. `rng` (a seed or a generator) breaks ties.
         """
         if not isinstance(rng, np.random.Generator):
-            rng = np.random.default_rng(whole(rng, "rng", low=0, hint="It is a seed."))
-        outputs = _outputs(outputs, self.mechanism)
+            rng = np.random.default_rng(seed(rng))
+        outputs = self.mechanism.checked(outputs)
         codes = self.codes(outputs, self._fibers(known, _length(outputs)), rng)
-        assert self.game.guesses is not None
         guesses = np.empty(len(codes), dtype=object)
         values = self.game.guesses.tolist()
         guesses[:] = [values[c] if c >= 0 else None for c in codes.tolist()]
@@ -109,7 +108,6 @@ class OptimalAttack:
 
     def _fibers(self, known: Any, count: int) -> IntArray:
         fiber_of = self.game.fiber_of
-        assert fiber_of is not None
         if self.labels is None:
             if known is not None:
                 raise DpradError("known must be left out: this attacker knows nothing.")
@@ -133,7 +131,6 @@ class OptimalAttack:
         """Codes of the guesses, -1 for a pass; `fiber` says what is known, -1: of nobody."""
         game, count = self.game, len(fiber)
         sets = game.sets
-        assert sets is not None and game.probabilities is not None
         guess = np.full(count, -1, dtype=np.intp)
         if not len(sets.mass):
             return guess
@@ -145,7 +142,7 @@ class OptimalAttack:
         ends = np.r_[begin[1:], len(sets.fiber)]
         bounds = dict(zip(sets.fiber[begin].tolist(), zip(begin, ends, strict=True), strict=True))
         inside = inside_of(self.mechanism) if values is not None else None
-        width = max(len(self.pi), len(sets.mass))
+        width = max(len(self.game.pi), len(sets.mass))
         step = max(1, memory.block(BLOCK_ENTRIES) // width)
         lottery = rng.random(count)
         for a in range(0, count, step):
@@ -178,8 +175,7 @@ class OptimalAttack:
     def _gains(self, outputs: Any) -> FloatArray:
         """Posterior less prior of each success set (rows) for each output."""
         game = self.game
-        assert game.sets is not None
-        weight, points = game.at_values(self.read, self.pi)
+        weight, points = game.at_values(self.read, game.pi)
         log = self.mechanism.log_likelihood(expanded(outputs), points[None, :])
         top = log.max(axis=1, keepdims=True)
         if np.any(top == -np.inf):
@@ -192,18 +188,17 @@ class OptimalAttack:
         return f"<optimal attack on {type(self.mechanism).__name__}>"
 
 
-def _one_value_a_class(game: Game, read: Column, pi: FloatArray) -> Column | None:
+def _one_value_a_class(game: Table, read: Column) -> Column | None:
     """What each class reads, if success sets are single classes and each reads one value."""
-    assert game.class_of is not None and game.probabilities is not None
     if not isinstance(game.sets, Singletons) or read.dtype.kind not in "iu":
         return None
-    kept = np.flatnonzero(pi > 0)
+    kept = np.flatnonzero(game.pi > 0)
     pairs = np.unique(np.stack([game.class_of[kept], read[kept]], axis=1), axis=0)
     return pairs[:, 1] if len(pairs) == len(game.probabilities) else None
 
 
 def _quick(
-    mechanism: Any, game: Game, values: Column, outputs: Any, rng: np.random.Generator
+    mechanism: Mechanism, game: Table, values: Column, outputs: Any, rng: np.random.Generator
 ) -> Callable[[IntArray], IntArray] | None:
     """O(1) an output of randomised response, O(m/64) of bits over equally likely values."""
     sets = game.sets
@@ -226,8 +221,9 @@ def _quick(
             return np.where((key[at] == wanted) & (fiber >= 0), sets.guess[at], -1)
 
         return named
-    bits = isinstance(mechanism, Bits | SubsetSelection)
-    if bits and game.nothing_known and game.uniform and len(value) == mechanism.size:
+    if not isinstance(mechanism, SetMechanism):
+        return None
+    if game.nothing_known and game.uniform and len(value) == mechanism.size:
         guess = np.full(mechanism.size + 1, -1, dtype=np.intp)
         guess[value] = sets.guess
         if np.all(guess[:-1] >= 0):  # every value is one class's
@@ -246,9 +242,8 @@ def _grr(_: GRR) -> Any:
     return lambda outputs, codes: outputs[:, None] == codes
 
 
-@inside_of.register(Bits)
-@inside_of.register(SubsetSelection)
-def _packed(_: Any) -> Any:
+@inside_of.register
+def _packed(_: SetMechanism) -> Any:
     return lambda outputs, codes: packed.contains(outputs[:, None], codes)
 
 
@@ -264,24 +259,6 @@ def _hashing(mechanism: Hashing) -> Any:
 @inside_of.register
 def _hadamard(mechanism: HadamardResponse) -> Any:
     return lambda outputs, codes: mechanism.inside(outputs[:, None], codes)
-
-
-def _outputs(outputs: Any, mechanism: Any) -> Any:
-    """One entry an output, of the kind that the mechanism makes."""
-    if isinstance(outputs, tuple):
-        parts = getattr(mechanism, "mechanisms", ())
-        if len(parts) != len(outputs):
-            raise DpradError("outputs of a composition must be a tuple, one entry a mechanism.")
-        return tuple(_outputs(o, m) for o, m in zip(outputs, parts, strict=True))
-    try:
-        found = np.asarray(outputs)
-        if found.ndim == 0 or found.dtype.kind not in "iufb":
-            raise ValueError
-    except ValueError:
-        raise DpradError(
-            f"outputs must be a list of what the mechanism returns, but is {outputs!r}."
-        ) from None
-    return categories(found, mechanism.size, "GRR") if isinstance(mechanism, GRR) else found
 
 
 def _length(outputs: Any) -> int:

@@ -7,7 +7,8 @@ the promise it reads. None dominates everywhere, so the smallest of those that a
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from dprad.bounds.static import proposition_g
 from dprad.bounds.total_variation import theorem_1
 from dprad.bounds.tradeoff import proposition_1, theorem_3, theorem_3_finite
 from dprad.bounds.unified import theorem_c
-from dprad.game.game import Game
+from dprad.game.game import Classes, Game
 from dprad.model.guarantees import ADD_REMOVE, GaussianDP, Guarantee
 from dprad.model.results import Bound
 
@@ -45,7 +46,7 @@ class Row:
     source: str
     needs: tuple[str, ...]
     form: str
-    value: Callable[[Guarantee, Game], float]
+    value: Callable[[Guarantee, Any], float]
     measure: str = "rad"
 
 
@@ -114,7 +115,7 @@ def evaluate(guarantee: Guarantee, game: Game) -> tuple[Bound, ...]:
     """Every row of the table for this promise and game."""
     replaced = guarantee.replace_one()
     facts = {
-        "finite": game.finite,
+        "finite": isinstance(game, Classes),
         "nothing": game.nothing_known,
         "classes": game.singletons,
         "uniform": game.uniform,
@@ -143,10 +144,8 @@ def evaluate(guarantee: Guarantee, game: Game) -> tuple[Bound, ...]:
     return tuple(found)
 
 
-def least(found: tuple[Bound, ...], measure: str) -> Bound:
-    """The smallest bound on `measure`; of those equal to nine digits, the first in the table."""
-    valid = [b for b in found if b.value is not None and b.measure == measure]
-    smallest = min(b.value for b in valid if b.value is not None)
-    # the value reported is the smallest; the name is that of the best theorem that gives it
-    named = next(b for b in valid if b.value is not None and b.value <= smallest * (1 + 1e-9))
-    return replace(named, value=smallest)
+def least(table: tuple[Bound, ...], measure: str) -> tuple[Bound, float]:
+    """The smallest bound on `measure`, and the theorem: of those equal to nine digits the first."""
+    valid = [(b, b.value) for b in table if b.value is not None and b.measure == measure]
+    smallest = min(value for _, value in valid)
+    return next(b for b, value in valid if value <= smallest * (1 + 1e-9)), smallest

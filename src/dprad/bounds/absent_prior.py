@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dprad.game.game import Game
+from dprad.game.game import Classes
 from dprad.model.guarantees import Guarantee
 from dprad.numerics.arrays import complements
 
@@ -25,11 +25,10 @@ from dprad.numerics.arrays import complements
 ROUNDING = 1e-15
 
 
-def proposition_f(guarantee: Guarantee, game: Game) -> float:
+def proposition_f(guarantee: Guarantee, game: Classes) -> float:
     """O(u log K) an evaluation for u distinct probabilities; some hundred evaluations."""
     from scipy.optimize import minimize_scalar
 
-    assert game.probabilities is not None
     pi, times = np.unique(game.probabilities, return_counts=True)
     if len(game.probabilities) == 1:
         return 0.0

@@ -21,7 +21,7 @@ from __future__ import annotations
 import numpy as np
 
 from dprad.bounds.profile import least_over_points
-from dprad.game.game import Game
+from dprad.game.game import Classes
 from dprad.model.guarantees import Guarantee
 from dprad.numerics.arrays import FloatArray, complements
 
@@ -31,7 +31,7 @@ GRID = 48
 CANCELLED = 1e-15
 
 
-def theorem_b(guarantee: Guarantee, game: Game) -> float:
+def theorem_b(guarantee: Guarantee, game: Classes) -> float:
     """The optimum at the promised point, or its least over a profile. O(m log m)."""
     f = _brackets(game)
     k = np.arange(1, len(f) + 1)
@@ -47,7 +47,7 @@ def theorem_b(guarantee: Guarantee, game: Game) -> float:
     return least_over_points(guarantee, at)
 
 
-def inverse_b(rad: float, game: Game, delta: float) -> float:
+def inverse_b(rad: float, game: Classes, delta: float) -> float:
     """The epsilon at which Theorem B reaches `rad`: less is impossible. Infinite if none does.
 
     ``log(1 + min_{k: F_k > v} k v/(F_k - v))``, ``v = (rad - delta (1-kappa))/(1 - delta)``, or 0.
@@ -63,20 +63,18 @@ def inverse_b(rad: float, game: Game, delta: float) -> float:
     return float(np.log1p(np.min(k[above] * v / (f[above] - v))))
 
 
-def _brackets(game: Game) -> FloatArray:
+def _brackets(game: Classes) -> FloatArray:
     """F_k for k = 1 .. m. O(m log m)."""
-    assert game.probabilities is not None
     pi = np.sort(game.probabilities)[::-1]
     # D_k = F_k - F_{k-1} = pi_k (1 - R_k) + pi_{k-1} R_k: sums of positive terms, no cancellation
     head, tail = np.cumsum(pi)[:-1], np.cumsum(pi[::-1])[::-1][1:]
     return np.asarray(np.r_[0.0, np.cumsum(pi[1:] * head + pi[:-1] * tail)])
 
 
-def proposition_w(guarantee: Guarantee, game: Game) -> float:
+def proposition_w(guarantee: Guarantee, game: Classes) -> float:
     """Water-filling: one convex parameter. O(distinct probabilities) an evaluation."""
     from scipy.optimize import minimize_scalar
 
-    assert game.probabilities is not None
     pi, times = np.unique(game.probabilities, return_counts=True)
     if len(game.probabilities) == 1:
         return 0.0

@@ -11,7 +11,7 @@ import numpy as np
 
 from dprad.bounds.profile import least_over_points
 from dprad.bounds.tradeoff import point_tv
-from dprad.game.game import Game
+from dprad.game.game import Classes
 from dprad.model.guarantees import Guarantee
 from dprad.numerics.arrays import complements
 
@@ -22,9 +22,8 @@ def _gamma(epsilon: float, delta: float, m: int) -> float:
     return (m - 1) * (float(-np.expm1(-epsilon)) + delta * m * shrink) / (1.0 + (m - 1) * shrink)
 
 
-def theorem_4(guarantee: Guarantee, game: Game) -> float:
+def theorem_4(guarantee: Guarantee, game: Classes) -> float:
     """The filled budget. O(m log m) for a point, as much again for each point of a profile."""
-    assert game.probabilities is not None
     pi = np.sort(game.probabilities)[::-1]  # the order of pi (1 - pi) too: one at most exceeds 1/2
     m, rest = len(pi), complements(pi)
     spent, gained = np.r_[0.0, np.cumsum(rest)], np.r_[0.0, np.cumsum(pi * rest)]
@@ -39,8 +38,7 @@ def theorem_4(guarantee: Guarantee, game: Game) -> float:
     return least_over_points(guarantee, at)
 
 
-def corollary_2(guarantee: Guarantee, game: Game) -> float:
+def corollary_2(guarantee: Guarantee, game: Classes) -> float:
     """(e - 1 + delta m)/(e + m - 1) (m - 1)/m, for equally likely classes. O(1)."""
-    assert game.probabilities is not None
     m = len(game.probabilities)
     return least_over_points(guarantee, lambda e, d: _gamma(e, d, m) / m)

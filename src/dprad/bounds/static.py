@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from dprad.game.game import Game
+from dprad.game.game import Classes
 from dprad.model.guarantees import GaussianDP, Guarantee
 
 # Relative error of the power.
 ROUNDING = 1e-12
 
 
-def proposition_g(guarantee: Guarantee, game: Game) -> float:
+def proposition_g(guarantee: Guarantee, game: Classes) -> float:
     """Power of the test less 1/m. O(1)."""
     from scipy.special import erf
     from scipy.stats import nct, t

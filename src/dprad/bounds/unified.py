@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dprad.game.game import Game
+from dprad.game.game import Classes, Game
 from dprad.game.sets import Sets, starts, tops
 from dprad.model.guarantees import Guarantee
 from dprad.numerics.arrays import FloatArray, complements, distinct
@@ -106,10 +106,10 @@ def _minimise(gain: FloatArray, price: FloatArray) -> float:
 # -- which masses tell two classes apart ----------------------------------------------------------
 def separations(game: Game) -> Separations:
     """Groups of pairs. O(m) for the usual threats; every pair by itself where there are few."""
-    pi, sets = game.probabilities, game.sets
-    if pi is None or sets is None:
+    if not isinstance(game, Classes):
         one = np.ones(1)
         return Separations(one, one * game.least, one * game.most)
+    pi, sets = game.probabilities, game.sets
     m = len(pi)
     if game.everything_known and game.uniform and len(sets.mass) == m:
         # any number of classes, but not all
@@ -145,10 +145,9 @@ def _grouped(weight: FloatArray, low: FloatArray, high: FloatArray) -> Separatio
     return Separations(total, bounds[:, 0], bounds[:, 1])
 
 
-def _listed(game: Game) -> Separations:
+def _listed(game: Classes) -> Separations:
     """Every set an attack can be right about, and for each pair the masses that tell it apart."""
     pi, sets = game.probabilities, game.sets
-    assert pi is not None and sets is not None
     m = len(pi)
     member = sets.members(m)
     attacks = np.zeros((1, m), dtype=bool)
@@ -196,7 +195,7 @@ def _everything(pi: FloatArray, sets: Sets) -> Parts:
     return weight[guessable], low[guessable], high[guessable]
 
 
-def _classes(game: Game) -> Parts:
+def _classes(game: Classes) -> Parts:
     """One range a class z, whatever z0: wider than need be, so valid."""
     pi, fiber, sets = game.probabilities, game.fiber, game.sets
     assert pi is not None and fiber is not None and sets is not None
@@ -206,7 +205,7 @@ def _classes(game: Game) -> Parts:
     return (pi * complements(pi))[hit], low[hit], high[hit]
 
 
-def _pairs(game: Game) -> Parts:
+def _pairs(game: Classes) -> Parts:
     """One range a pair."""
     pi, fiber, sets = game.probabilities, game.fiber, game.sets
     assert pi is not None and fiber is not None and sets is not None

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from dprad.exact.solution import Solution
-from dprad.game.game import Game
+from dprad.game.game import Classes
 from dprad.game.sets import Singletons, starts
 from dprad.numerics.arrays import HEAVY, FloatArray, IntArray, gains
 from dprad.runtime.memory import block
@@ -43,11 +43,12 @@ class Joint:
     block: Callable[[slice | IntArray, slice], FloatArray]
 
 
-def shares(game: Game, codes: IntArray, pi: FloatArray, size: int) -> tuple[Any, IntArray | None]:
+def shares(
+    game: Classes, codes: IntArray, pi: FloatArray, size: int
+) -> tuple[Any, IntArray | None]:
     """Sparse joint probabilities, classes x codes; and the code of each class if it has one."""
     from scipy import sparse
 
-    assert game.class_of is not None and game.probabilities is not None
     kept = np.flatnonzero(game.class_of >= 0)
     joint = sparse.csr_array(
         (pi[kept], (game.class_of[kept], codes[kept])), shape=(len(game.probabilities), size)
@@ -60,7 +61,7 @@ def shares(game: Game, codes: IntArray, pi: FloatArray, size: int) -> tuple[Any,
 def sum_by_likelihood(
     likelihood: Callable[[slice | IntArray, slice], FloatArray],
     outputs: int,
-    game: Game,
+    game: Classes,
     codes: IntArray,
     pi: FloatArray,
     size: int,
@@ -71,7 +72,7 @@ def sum_by_likelihood(
     `likelihood(codes, outputs)` gives a block of its size x outputs matrix.
     """
     joint, code_of = shares(game, codes, pi, size)
-    mass = game.probabilities[:, None]  # type: ignore[index]
+    mass = game.probabilities[:, None]
     everyone = slice(0, size)
 
     def mixed(rows: slice | IntArray, columns: slice) -> FloatArray:
@@ -100,13 +101,11 @@ def sum_by_likelihood(
     return replace(solution, interval=(solution.rad - off, solution.rad + off))
 
 
-def sum_over_outputs(joint: Joint, game: Game, method: str) -> Solution:
+def sum_over_outputs(joint: Joint, game: Classes, method: str) -> Solution:
     """The exact sum, by whichever order of blocks fits the success sets."""
     sets = game.sets
-    assert sets is not None
     if len(sets.mass) == 0 or len(joint.pbar) == 0:
         return Solution(rad=0.0, success_out=0.0, rero=0.0, method=method)
-    assert game.probabilities is not None
     plain = game.nothing_known and not game.membership and game.probabilities.max() <= HEAVY
     if isinstance(sets, Singletons) and plain:
         totals = _by_rows(joint, sets)
@@ -153,10 +152,9 @@ def _running(joint: Joint, sets: Singletons, columns: slice, in_order: bool) -> 
     return np.array([np.maximum(best, 0.0).sum(), luck @ pbar, hit.sum()])
 
 
-def _by_columns(joint: Joint, game: Game) -> tuple[float, float, float]:
+def _by_columns(joint: Joint, game: Classes) -> tuple[float, float, float]:
     """Any sets: all classes of a few outputs."""
     pi, sets = game.probabilities, game.sets
-    assert pi is not None and sets is not None
     begin = starts(sets.fiber)
     run = np.repeat(np.arange(len(begin)), np.diff(np.r_[begin, len(sets.fiber)]))
     classes = slice(0, len(pi))

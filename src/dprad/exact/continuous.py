@@ -34,9 +34,10 @@ import numpy as np
 from dprad.errors import DpradError
 from dprad.exact.solution import Solution
 from dprad.game.game import Game
+from dprad.game.question import Posed
 from dprad.game.sets import Singletons, Windows
 from dprad.mechanisms.bounded import Duchi
-from dprad.mechanisms.exponential import ExponentialInterval
+from dprad.mechanisms.exponential import CutLaplace
 from dprad.mechanisms.gaussian import Gaussian
 from dprad.mechanisms.laplace import Laplace
 from dprad.model.priors import Prior
@@ -53,7 +54,7 @@ ROUNDING = 1e-14
 # A wider interval is a bound, not an answer.
 ACCEPTED = 1e-2
 
-Finite = Callable[[Game, FloatArray, FloatArray], Solution]
+Finite = Callable[[Posed], Solution]
 _NOTHING = "no window can be hit or missed"
 _METHOD = "by quadrature over the prior with a proven error"
 
@@ -109,7 +110,7 @@ def _duchi(mechanism: Duchi, low: float, high: float) -> Smoothness:
 
 
 @smoothness.register
-def _exponential(mechanism: ExponentialInterval, low: float, high: float) -> Smoothness:
+def _cut_laplace(mechanism: CutLaplace, low: float, high: float) -> Smoothness:
     """p_z = r e^{-r |t - z|}/T(z): bounds from T, T' and T''."""
     r, (a, b) = mechanism.rate, mechanism.bounds
     if r * (b - a) < 1e-300:
@@ -167,7 +168,7 @@ class _Cells:
 def solve_continuous(
     mechanism: Any, prior: Prior, eta: float, game: Game, finite: Finite
 ) -> Solution:
-    """`game` is the summary of the continuous one; `finite(game, values, pi)` solves a finite."""
+    """`game` has the numbers of the continuous one; `finite` solves a finite question."""
     assert prior.continuous_on is not None
     low, high = prior.continuous_on[1:]
     smooth = smoothness(mechanism, low, high)
@@ -188,15 +189,8 @@ def solve_continuous(
     unique = unique[unique[:, 0] < unique[:, 1]]
     nowhere = np.zeros(len(unique), dtype=np.intp)
     sets = Windows.of(unique[:, 0], unique[:, 1], nowhere, cells.mass, nowhere)
-    count = len(cells.mass)
-    table = replace(
-        game,
-        probabilities=cells.mass,
-        fiber=np.zeros(count, dtype=np.intp),
-        sets=sets,
-        class_of=np.arange(count),
-    )
-    found = finite(table, cells.middle, cells.mass)
+    table = game.over(cells.mass, np.zeros(len(cells.mass), dtype=np.intp), sets)
+    found = finite(Posed(table, cells.middle))
     inner = found.interval or (found.rad, found.rad)
     around = (max(0.0, inner[0] - moved - ROUNDING), inner[1] + moved + slid + ROUNDING)
     return _labelled(replace(found, interval=around))
@@ -227,8 +221,7 @@ def _everything(prior: Prior, smooth: Smoothness, game: Game, finite: Finite) ->
     def solved(values: FloatArray, pi: FloatArray) -> Solution:
         every = np.arange(len(pi))
         sets = Singletons.of(every, every, pi, every)
-        table = replace(game, probabilities=pi, fiber=every, sets=sets, class_of=every)
-        return finite(table, values, pi)
+        return finite(Posed(game.over(pi, every, sets), values))
 
     below = solved(cells.middle, cells.mass)
     share = cells.mass / 2

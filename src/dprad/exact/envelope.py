@@ -29,7 +29,7 @@ import numpy as np
 
 from dprad.exact.channel import Joint, sum_over_outputs
 from dprad.exact.solution import Solution
-from dprad.game.game import Game
+from dprad.game.game import Classes
 from dprad.game.sets import Sets, Singletons, Windows, starts
 from dprad.numerics.arrays import HEAVY, BoolArray, FloatArray, IntArray, gains
 from dprad.runtime.memory import block
@@ -48,7 +48,7 @@ _METHOD = "by upper envelopes"
 
 
 def solve_laplace(
-    game: Game,
+    game: Classes,
     values: FloatArray,
     pi: FloatArray,
     *,
@@ -63,7 +63,6 @@ def solve_laplace(
     from scipy import sparse
 
     sets = game.sets
-    assert sets is not None
     weight, points = game.at_values(values, pi)
     if height is not None:
         # all records at a value have the same height
@@ -88,11 +87,10 @@ def solve_laplace(
 Totals = tuple[float, float, float]  # RAD, luck and hits
 
 
-def _between(game: Game, sets: Sets, weight: Any, points: FloatArray) -> Totals:
+def _between(game: Classes, sets: Sets, weight: Any, points: FloatArray) -> Totals:
     """All gaps, the shortest way."""
     if len(points) == 1 or not len(sets.mass):
         return 0.0, 0.0, 0.0
-    assert game.probabilities is not None
     if game.probabilities.max() <= HEAVY:
         line = _Line.of(game, weight)
         if line is not None:
@@ -135,7 +133,7 @@ class _Line:
     mass: FloatArray
 
     @classmethod
-    def of(cls, game: Game, weight: Any) -> _Line | None:
+    def of(cls, game: Classes, weight: Any) -> _Line | None:
         """If the game is of that kind."""
         sets, weight = game.sets, weight.sorted_indices()
         if not game.nothing_known or np.any(np.diff(weight.indptr) == 0):
@@ -236,7 +234,7 @@ class _Line:
             rows[len(rows) - len(low) :] = total[high - part.start] - total[low - part.start]
 
 
-def _apart(game: Game, weight: Any) -> bool:
+def _apart(game: Classes, weight: Any) -> bool:
     """Whether each class is a fiber of its own and at one value."""
     return game.everything_known and bool(np.all(np.diff(weight.indptr) == 1))
 

@@ -16,16 +16,14 @@ from typing import Any
 import numpy as np
 
 from dprad.exact.solution import Solution
-from dprad.game.game import Game
+from dprad.game.game import Classes
 from dprad.game.sets import tops
 from dprad.mechanisms.grr import GRR
 from dprad.numerics.arrays import FloatArray, IntArray
 
 
-def closed_form(mechanism: GRR, game: Game, codes: IntArray, pi: FloatArray) -> Solution | None:
+def closed_form(mechanism: GRR, game: Classes, codes: IntArray, pi: FloatArray) -> Solution | None:
     """The solution, or None where one code belongs to several classes."""
-    assert game.class_of is not None
-    assert game.probabilities is not None and game.fiber is not None
     sets: Any = game.sets
     kept = np.flatnonzero(game.class_of >= 0)
     pairs = np.unique(np.stack([codes[kept], game.class_of[kept]], axis=1), axis=0)

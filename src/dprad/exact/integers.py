@@ -10,27 +10,25 @@ O(m (range + reach)) time, a few blocks of memory.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from dprad.errors import DpradError
 from dprad.exact.channel import sum_by_likelihood
 from dprad.exact.solution import Solution
-from dprad.game.game import Game
-from dprad.mechanisms.gaussian import DiscreteGaussian
-from dprad.mechanisms.laplace import Geometric
+from dprad.game.game import Classes
+from dprad.mechanisms.additive import WholeNoise
 from dprad.numerics.arrays import FloatArray, IntArray
 
 # Outputs that are summed one by one.
 MAX_SPAN = 10_000_000
-# Beyond so many standard deviations from all records there is nothing (1e-19 of probability).
-REACH = 9.0
 
 _METHOD = "sum over whole numbers"
 
 
 def solve_whole(
-    mechanism: Geometric | DiscreteGaussian, game: Game, values: FloatArray, pi: FloatArray
+    mechanism: WholeNoise, game: Classes, values: FloatArray, pi: FloatArray
 ) -> Solution:
     """Records z with probability pi[z] read as the whole number values[z]."""
     kept = pi > 0
@@ -39,12 +37,11 @@ def solve_whole(
     codes = np.zeros(len(pi), dtype=np.intp)
     codes[kept] = place
     low, high = 0.0, float(points[-1])
-    if isinstance(mechanism, DiscreteGaussian):
-        reach = float(np.ceil(REACH * mechanism.sigma))
-        low, high = low - reach, high + reach
+    if mechanism.reach > 0:
+        low, high = low - mechanism.reach, high + mechanism.reach
         if mechanism.clamp is not None:
             low, high = max(low, mechanism.clamp[0] - base), min(high, mechanism.clamp[1] - base)
-    elif mechanism.rate == 0:
+    elif mechanism.silent:
         points, codes, high = np.zeros(1), np.zeros(len(pi), dtype=np.intp), 0.0
     if high - low > MAX_SPAN:
         raise DpradError(
@@ -53,13 +50,14 @@ def solve_whole(
         )
 
     # as if clamped to the first and the last output, which stand for all beyond as well
-    clamped = None if low == high else replace(mechanism, clamp=(low, high))
+    noise: Any = mechanism
+    clamped = None if low == high else replace(noise, clamp=(low, high))
 
     def likelihood(rows: slice | IntArray, columns: slice) -> FloatArray:
         t, v = low + np.arange(columns.start, columns.stop), points[rows][:, None]
         if clamped is None:
             return np.ones((len(v), len(t)))
-        return np.exp(clamped.log_likelihood(t, v))
+        return np.asarray(np.exp(clamped.log_likelihood(t, v)))
 
     outputs = int(high - low) + 1
     return sum_by_likelihood(likelihood, outputs, game, codes, pi, len(points), _METHOD)

@@ -22,7 +22,7 @@ import numpy as np
 
 from dprad.exact.channel import Joint, sum_over_outputs
 from dprad.exact.solution import Solution
-from dprad.game.game import Game
+from dprad.game.game import Classes
 from dprad.game.sets import starts
 from dprad.mechanisms.density import Density
 from dprad.mechanisms.gaussian import Gaussian
@@ -65,7 +65,7 @@ class Line:
 
 
 def solve_gaussian(
-    mechanism: Gaussian, game: Game, values: FloatArray, pi: FloatArray
+    mechanism: Gaussian, game: Classes, values: FloatArray, pi: FloatArray
 ) -> Solution | None:
     """Records z with probability pi[z] read as values[z]; None if their range is too large."""
     weight, points = game.at_values(values, pi)
@@ -98,7 +98,7 @@ def solve_gaussian(
 
 
 def solve_density(
-    mechanism: Density, game: Game, values: FloatArray, pi: FloatArray
+    mechanism: Density, game: Classes, values: FloatArray, pi: FloatArray
 ) -> Solution | None:
     """Records z with probability pi[z] read as values[z]; None if panels cannot decide."""
     weight, points = game.at_values(values, pi)
@@ -112,9 +112,8 @@ def solve_density(
     return _solve(line, game, weight, _ESTIMATED)
 
 
-def _width(game: Game, points: FloatArray) -> int:
+def _width(game: Classes, points: FloatArray) -> int:
     """Rows of the largest array: of values, classes or sets."""
-    assert game.sets is not None and game.probabilities is not None
     return max(len(points), len(game.probabilities), len(game.sets.mass))
 
 
@@ -122,9 +121,8 @@ _PROVEN = "by panels with a proven error"
 _ESTIMATED = "by panels; the error of resolving the density is estimated"
 
 
-def _solve(line: Line, game: Game, weight: Any, method: str) -> Solution | None:
+def _solve(line: Line, game: Classes, weight: Any, method: str) -> Solution | None:
     sets = game.sets
-    assert sets is not None and game.probabilities is not None
     outer = np.asarray(weight @ line.atoms)
     ends = sum_over_outputs(Joint(outer.sum(axis=0), lambda r, c: outer[r, c]), game, method)
     totals = np.array([ends.rad, ends.success_out, 0.0])
@@ -162,7 +160,7 @@ def _refine(
     series: FloatArray,
     pbar: FloatArray,
     half: FloatArray,
-    game: Game,
+    game: Classes,
     budget: float,
     scale: float,
     passing: int | None,
@@ -173,7 +171,6 @@ def _refine(
     the rivals of groups, in order.
     """
     sets = game.sets
-    assert sets is not None
     slots, begin = _slots(sets.fiber, passing)
     zero = np.zeros((len(half), 1, legendre.TERMS))
     rows = np.concatenate([series, zero], axis=1)[:, slots].reshape(-1, legendre.TERMS)

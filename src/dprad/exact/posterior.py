@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from dprad.exact.solution import Sampling, Solution
-from dprad.game.game import Game
+from dprad.game.game import Classes
 from dprad.game.sets import starts
 from dprad.numerics.arrays import FloatArray, gains
 from dprad.numerics.intervals import betting
@@ -30,10 +30,11 @@ BLOCK_ENTRIES = 2**20
 BLOCK_DRAWS = 2**13
 
 
-def estimate(mechanism: Any, game: Game, read: Any, pi: FloatArray, sampling: Sampling) -> Solution:
+def estimate(
+    mechanism: Any, game: Classes, read: Any, pi: FloatArray, sampling: Sampling
+) -> Solution:
     """The average bracket over `sampling.trials` draws."""
     sets = game.sets
-    assert sets is not None and game.probabilities is not None
     method = f"posterior Monte Carlo, {sampling.trials:,} draws"
     if len(sets.mass) == 0:
         return Solution(rad=0.0, success_out=0.0, rero=0.0, method=method)
@@ -70,14 +71,13 @@ def estimate(mechanism: Any, game: Game, read: Any, pi: FloatArray, sampling: Sa
     )
 
 
-def brackets(game: Game, weight: Any, log: FloatArray) -> FloatArray:
+def brackets(game: Classes, weight: Any, log: FloatArray) -> FloatArray:
     """Rows for the draws with log-likelihoods `log` (draws x values): three terms in [0, 1] each.
 
     The bracket above; the success on an absent person of the attack that attains it; the success of
     the attack that maximises just that. `weight` (classes x values) is from ``Game.at_values``.
     """
     sets = game.sets
-    assert sets is not None and game.probabilities is not None
     begin = starts(sets.fiber)
     run = np.repeat(np.arange(len(begin)), np.diff(np.r_[begin, len(sets.fiber)]))
     # the posterior of the values, then of the classes: columns are draws

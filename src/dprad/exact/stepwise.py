@@ -15,7 +15,7 @@ import numpy as np
 
 from dprad.exact.channel import sum_by_likelihood
 from dprad.exact.solution import Solution
-from dprad.game.game import Game
+from dprad.game.game import Classes
 from dprad.mechanisms.bounded import Duchi, Hybrid, Piecewise
 from dprad.mechanisms.staircase import Staircase
 from dprad.numerics.arrays import FloatArray, IntArray
@@ -25,7 +25,7 @@ _METHOD = "sum over the pieces of the density"
 APART = 1e-14
 
 
-def solve_steps(mechanism: Any, game: Game, values: FloatArray, pi: FloatArray) -> Solution:
+def solve_steps(mechanism: Any, game: Classes, values: FloatArray, pi: FloatArray) -> Solution:
     """Records z with probability pi[z] read as values[z]."""
     kept = pi > 0
     points, place = np.unique(values[kept], return_inverse=True)

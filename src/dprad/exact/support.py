@@ -19,18 +19,17 @@ import math
 import numpy as np
 
 from dprad.exact.solution import Solution
-from dprad.game.game import Game
+from dprad.game.game import Classes
 from dprad.game.sets import Singletons, starts
 from dprad.mechanisms.support import SupportMechanism
 from dprad.numerics.arrays import FloatArray, IntArray
 
 
 def closed_form(
-    mechanism: SupportMechanism, game: Game, codes: IntArray, pi: FloatArray
+    mechanism: SupportMechanism, game: Classes, codes: IntArray, pi: FloatArray
 ) -> Solution | None:
     """The solution, or None where a class reads several values or a set has several classes."""
     sets, kept = game.sets, np.flatnonzero(pi > 0)
-    assert game.class_of is not None and game.probabilities is not None and game.fiber is not None
     if not isinstance(sets, Singletons):
         return None
     pairs = np.unique(np.stack([game.class_of[kept], codes[kept]], axis=1), axis=0)
@@ -108,7 +107,7 @@ def enumerated(mechanism: SupportMechanism) -> FloatArray | None:
     O(m 2^m), or O(m C(m, w)) where the size is fixed.
     """
     m, law = mechanism.size, mechanism.supports
-    subset = getattr(mechanism, "subset", None)
+    subset = mechanism.members
     sets = 2**m if subset is None else math.comb(m, subset)
     if m > 64 or m * sets > MAX_ENTRIES:
         return None

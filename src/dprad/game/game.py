@@ -14,7 +14,7 @@ records an attack is right about can have; they may be tighter, since passing do
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any
 
@@ -33,14 +33,11 @@ LINE_POINTS = 20_001
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Game:
-    """Classes, fibers and success sets. Build it with `play`.
+    """The numbers that a bound asks for. Build it with `play`.
 
-    `probabilities`, `fiber`, `sets` and what follows are None unless the prior is finite. Of each
-    record, `class_of` is its class and `fiber_of` its fiber (-1 where these have probability zero),
-    and `target_of` the code of its target value in `guesses`; ``right(targets, guesses)`` says
-    which codes of guesses count, and `luck` is the prior mass about which each guess is right.
-    `everything_known` says that each fiber is one class; `membership`
-    that the attacker knows the record by the terms of the threat.
+    `everything_known` says that each fiber is one class. `membership` says that the attacker knows
+    all that they guess, so that the only question is whether the person took part: "in the data"
+    may then be wrong, and a tie is a pass.
     """
 
     unlike: float
@@ -52,15 +49,6 @@ class Game:
     everything_known: bool
     membership: bool
     singletons: bool
-    probabilities: FloatArray | None = None
-    fiber: IntArray | None = None
-    sets: Sets | None = None
-    class_of: IntArray | None = None
-    fiber_of: IntArray | None = None
-    target_of: IntArray | None = None
-    guesses: Column | None = None
-    right: Callable[[IntArray, IntArray], BoolArray] | None = None
-    luck: FloatArray | None = None
 
     @property
     def kappa(self) -> float:
@@ -68,25 +56,69 @@ class Game:
         return 1.0 - self.unlike
 
     @property
-    def finite(self) -> bool:
-        """Whether the prior is a table."""
-        return self.probabilities is not None
+    def uniform(self) -> bool:
+        """Whether all classes are equally likely (rounding aside)."""
+        return False
+
+    def over(self, pi: FloatArray, fiber: IntArray, sets: Sets) -> Classes:
+        """The same numbers over given classes, one a record."""
+        same = {f.name: getattr(self, f.name) for f in fields(Game)}
+        return Classes(
+            **same, pi=pi, probabilities=pi, fiber=fiber, sets=sets, class_of=np.arange(len(pi))
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Classes(Game):
+    """The classes of a finite game: all that an exact solver needs.
+
+    Of each class `probabilities` and `fiber`; of each record its probability `pi` and `class_of`,
+    its class (-1 where the probability is zero).
+    """
+
+    pi: FloatArray
+    probabilities: FloatArray
+    fiber: IntArray
+    sets: Sets
+    class_of: IntArray
 
     @property
     def uniform(self) -> bool:
         """Whether all classes are equally likely (rounding aside)."""
         p = self.probabilities
-        return p is not None and float(p.max() - p.min()) <= 1e-12 * float(p.max())
+        return float(p.max() - p.min()) <= 1e-12 * float(p.max())
 
     def at_values(self, read: Column, pi: FloatArray) -> tuple[Any, Column]:
         """Probability of each class (rows) at each value that is read, sparse; and these values."""
         from scipy import sparse
 
-        assert self.class_of is not None and self.probabilities is not None
         kept = np.flatnonzero(pi > 0)
         points, place = np.unique(read[kept], return_inverse=True)
         shape = (len(self.probabilities), len(points))
         return sparse.csr_array((pi[kept], (self.class_of[kept], place)), shape=shape), points
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Table(Classes):
+    """A finite game record by record: what an attack that is run needs.
+
+    `fiber_of` is the fiber of each record (-1 where that has probability zero), `target_of` the
+    code of its target value in `guesses`; ``right(targets, guesses)`` says which codes of guesses
+    count, and `luck` is the prior mass about which each guess is right.
+    """
+
+    fiber_of: IntArray
+    target_of: IntArray
+    guesses: Column
+    right: Callable[[IntArray, IntArray], BoolArray]
+    luck: FloatArray
+
+    def hits(self, records: IntArray, guess: IntArray) -> BoolArray:
+        """Which guesses (codes, -1 for a pass) are right about which records."""
+        hit = np.zeros(len(records), dtype=bool)
+        made = guess >= 0
+        hit[made] = self.right(self.target_of[records[made]], guess[made])
+        return hit
 
 
 def play(prior: Prior, threat: Threat) -> Game:
@@ -103,7 +135,7 @@ def play(prior: Prior, threat: Threat) -> Game:
 
 @lru_cache(maxsize=2)  # the same question is asked of many mechanisms, and many times of one
 def _prepared(prior: Prior, threat: Threat) -> Game:
-    if prior.kind == "finite":
+    if prior.probabilities is not None:
         return _finite(prior, threat)
     if prior.kind == "continuous":
         return _continuous(prior, threat)
@@ -115,42 +147,50 @@ def _prepared(prior: Prior, threat: Threat) -> Game:
         most=1.0,
         nothing_known=threat.knows == "nothing",
         everything_known=threat.knows == "everything",
-        membership=threat.knows == "everything",
+        membership=threat.asks_membership(prior.columns),
         singletons=False,
     )
 
 
 # -- finite priors -------------------------------------------------------------------------------
-def _finite(prior: Prior, threat: Threat) -> Game:
-    pi = prior.probabilities
-    assert pi is not None
-    kept = np.flatnonzero(pi > 0)
+def _finite(prior: Prior, threat: Threat) -> Table:
+    """Arrays that come out equal are shared: a game of m records keeps a few of that length."""
+    pi = prior.table
+    every = bool(np.all(pi > 0))
+    kept = slice(None) if every else np.flatnonzero(pi > 0)
     known = threat.fibers(prior)
     labels, label = distinct(known[kept])
-    place = np.minimum(np.searchsorted(labels, known), len(labels) - 1)
     columns = threat.target_columns(prior)
     target_of, values = target_values(prior, columns)
     code = target_of[kept]
     relation = relate(threat, columns, values)
     # classes: same fiber, same success sets; ordered by fiber, then along the line
     width = int(relation.signature.max()) + 1
-    key, class_of_kept = distinct(label * width + relation.signature[code])
-    mass = np.minimum(np.bincount(class_of_kept, weights=pi[kept]), 1.0)
-    fiber, signature = key // width, key % width
-    class_of = np.full(len(pi), -1, dtype=np.intp)
-    class_of[kept] = class_of_kept
+    own = relation.signature[code] if len(labels) == 1 else label * width + relation.signature[code]
+    key, class_of_kept = distinct(own)
+    if len(key) == len(own):
+        mass = pi[kept]
+    else:
+        mass = np.minimum(np.bincount(class_of_kept, weights=pi[kept]), 1.0)
+    if len(labels) == 1:
+        fiber, signature = np.broadcast_to(np.intp(0), len(key)), key
+    else:
+        fiber, signature = key // width, key % width
+    class_of = class_of_kept
+    if not every:
+        class_of = np.full(len(pi), -1, dtype=np.intp)
+        class_of[kept] = class_of_kept
 
-    alone = bool(np.all(fiber[1:] != fiber[:-1]))
+    alone = len(labels) == len(key)
     guessable = np.flatnonzero(relation.guessable[signature])
     if alone or relation.sets is None:
         sets: Sets = Singletons.of(guessable, fiber, mass, relation.guess[signature])
     else:
         sets = relation.sets(fiber, signature, mass)
-    singletons = isinstance(sets, Singletons)
-    nothing_known = bool(fiber[-1] == fiber[0])
+    nothing_known = len(labels) == 1
     p_plus, most = _range(sets, fiber)
     splits = nothing_known and _partitions(sets, len(mass))
-    return Game(
+    return Table(
         unlike=unlike(mass),
         p_plus=p_plus,
         p_minus=min(float(sets.mass.min()), p_plus) if splits else 0.0,
@@ -158,20 +198,32 @@ def _finite(prior: Prior, threat: Threat) -> Game:
         most=most,
         nothing_known=nothing_known,
         everything_known=alone,
-        membership=threat.knows == "everything",
-        singletons=singletons,
+        membership=threat.asks_membership(prior.columns),
+        singletons=isinstance(sets, Singletons),
+        pi=pi,
         probabilities=mass,
         fiber=fiber,
         sets=sets,
         class_of=class_of,
-        fiber_of=np.where(labels[place] == known, place, -1),
+        fiber_of=label if every else _fibers(known, labels),
         target_of=target_of,
         guesses=values,
         right=relation.right,
-        luck=relation.weigh(
-            np.bincount(code, weights=pi[kept], minlength=len(values)).astype(float)
-        ),
+        luck=relation.weigh(_masses(code, pi[kept], len(values))),
     )
+
+
+def _fibers(known: IntArray, labels: IntArray) -> IntArray:
+    """The place of what is known of each record among the labels; -1 where it is not there."""
+    place = np.minimum(np.searchsorted(labels, known), len(labels) - 1)
+    return np.where(labels[place] == known, place, -1)
+
+
+def _masses(code: IntArray, pi: FloatArray, size: int) -> FloatArray:
+    """The probability of each target value."""
+    if len(code) == size and bool(np.all(code[1:] > code[:-1])):
+        return pi
+    return np.bincount(code, weights=pi, minlength=size).astype(float)
 
 
 def _range(sets: Sets, fiber: IntArray) -> tuple[float, float]:
@@ -181,7 +233,7 @@ def _range(sets: Sets, fiber: IntArray) -> tuple[float, float]:
     best = tops(sets, int(fiber.max()) + 1)
     total = min(1.0, float(best.sum()))
     whole = sets.sizes == np.bincount(fiber)[sets.fiber]
-    if len(np.unique(sets.fiber[whole])) < len(best):
+    if np.count_nonzero(whole) < len(best) or len(np.unique(sets.fiber[whole])) < len(best):
         return total, total
     # all can be had; so one fiber must take its second best, which may be a pass
     second = np.zeros(len(best))

@@ -67,6 +67,12 @@ def _likeliest_first(fiber: IntArray, mass: FloatArray) -> IntArray:
     return np.lexsort((-mass, fiber))
 
 
+def _in_order(fiber: IntArray, mass: FloatArray) -> bool:
+    """Whether fibers ascend, and masses descend within each."""
+    falls = mass[1:] <= mass[:-1]
+    return bool(np.all((fiber[1:] > fiber[:-1]) | ((fiber[1:] == fiber[:-1]) & falls)))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Singletons:
     """Each set is one class; `index` says which."""
@@ -79,13 +85,15 @@ class Singletons:
     @classmethod
     def of(cls, index: IntArray, fiber: IntArray, mass: FloatArray, guess: IntArray) -> Singletons:
         """The sets {index[0]}, {index[1]}, ... given fiber, mass and guess of every class."""
+        if len(index) == len(mass) and _in_order(fiber, mass):
+            return cls(index, fiber, mass, guess)
         order = index[_likeliest_first(fiber[index], mass[index])]
         return cls(order, fiber[order], mass[order], guess[order])
 
     @property
     def sizes(self) -> IntArray:
         """All one."""
-        return np.ones(len(self.index), dtype=np.intp)
+        return np.broadcast_to(np.intp(1), len(self.index))
 
     def sums(self, values: FloatArray) -> FloatArray:
         """The rows themselves; no copy where the order is already right."""

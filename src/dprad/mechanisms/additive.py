@@ -7,13 +7,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dprad.errors import DpradError, interval, number, record
-from dprad.numerics.arrays import FloatArray
+from dprad.game.question import Question
+from dprad.mechanisms.base import Mechanism
+from dprad.numerics.arrays import Column, FloatArray
 
 # Differences must stand out of the rounding of the numbers by so much.
 PRECISION = 1e-7
 
 
-class Additive:
+class Additive(Mechanism):
     """Noise on a number that moves by at most `sensitivity`, clamped to an interval or not."""
 
     __slots__ = ()
@@ -56,12 +58,70 @@ class Additive:
             )
         return numbers
 
+    def read(self, question: Question) -> Column:
+        """The numbers of the column that is read."""
+        return self.reads(question.values())
+
+    @classmethod
+    def arguments(cls, values: Column, given: dict[str, Any]) -> dict[str, Any]:
+        """The sensitivity, if it is not given: the range of the values."""
+        return {"sensitivity": float(values[-1] - values[0]) or 1.0, **given}
+
+    def spread(self, count: int) -> list[Any]:
+        """Numbers within the clamp that differ by at most the sensitivity."""
+        low, high = self.clamp or (0.0, self.sensitivity)
+        points = np.linspace(low, min(high, low + self.sensitivity), count)
+        return [float(v) for v in (np.unique(np.rint(points)) if self.whole else points)]
+
     def _within(self, reach: float) -> float:
         """An error cannot exceed the clamp, since records lie within it."""
         return reach if self.clamp is None else min(reach, self.clamp[1] - self.clamp[0])
 
     def _clip(self, outputs: Any) -> FloatArray:
         return np.asarray(outputs if self.clamp is None else np.clip(outputs, *self.clamp))
+
+
+class WholeNoise(Additive):
+    """Whole noise on whole numbers: its risk is an exact sum over the outputs."""
+
+    __slots__ = ()
+    whole: ClassVar[bool] = True
+
+    @property
+    def reach(self) -> float:
+        """How far beyond the outermost records outputs still differ in what they say."""
+        return 0.0
+
+    @property
+    def silent(self) -> bool:
+        """Whether the noise is infinite."""
+        return False
+
+
+class Ranged(Mechanism):
+    """Reads numbers within `bounds`."""
+
+    __slots__ = ()
+    bounds: tuple[float, float]
+
+    def reads(self, values: Any) -> FloatArray:
+        """The numbers it is run on, or a `DpradError` that names what a record reads."""
+        return numbers_within(values, self.bounds, type(self).__name__)
+
+    def read(self, question: Question) -> Column:
+        """The numbers of the column that is read."""
+        return self.reads(question.values())
+
+    @classmethod
+    def arguments(cls, values: Column, given: dict[str, Any]) -> dict[str, Any]:
+        """The bounds: the range of the values."""
+        if len(values) < 2:
+            return given
+        return {**given, "bounds": (float(values[0]), float(values[-1]))}
+
+    def spread(self, count: int) -> list[Any]:
+        """Numbers within the bounds."""
+        return [float(v) for v in np.linspace(*self.bounds, count)]
 
 
 def numbers_read(values: Any, name: str) -> FloatArray:

@@ -9,17 +9,20 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dprad.data.tables import array
 from dprad.errors import DpradError
+from dprad.game.question import Question
+from dprad.mechanisms.base import Mechanism
 from dprad.model.guarantees import Guarantee
+from dprad.numerics.arrays import Column
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BlackBox:
+class BlackBox(Mechanism):
     """A function ``run(record)`` or ``run(record, rng)`` that returns one output.
 
     With `vectorised`, ``run(records)`` or ``run(records, rng)`` returns one output a record.
@@ -36,6 +39,8 @@ class BlackBox:
     run: Callable[..., Any]
     vectorised: bool = False
     guarantee: Guarantee | None = None
+
+    likelihood: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not callable(self.run):
@@ -67,9 +72,14 @@ class BlackBox:
             return "name"
         return "place" if len(needed) >= 2 else None
 
-    def reads(self, values: Any) -> Any:
+    @property
+    def one_by_one(self) -> bool:
+        """Whether it is called for each record by itself."""
+        return not self.vectorised
+
+    def read(self, question: Question) -> Column:
         """Whatever the records are."""
-        return array(values)
+        return array(question.values())
 
     def sample(self, records: Any, rng: np.random.Generator) -> Any:
         """One output a record, by calling it."""

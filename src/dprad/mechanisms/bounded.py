@@ -10,14 +10,15 @@ coin between both, with the weight ``1 - e^{-eps/2}`` on the second if epsilon e
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dprad.errors import DpradError, interval, number
-from dprad.mechanisms.additive import numbers_within
-from dprad.mechanisms.base import quotient
+from dprad.mechanisms.additive import Ranged
+from dprad.mechanisms.base import Card, quotient
 from dprad.model.guarantees import REPLACE_ONE, PureDP
+from dprad.model.parameters import EPSILON
 from dprad.numerics.arrays import BoolArray, FloatArray
 
 # Below this epsilon the hybrid is Duchi's mechanism: ln of the root of its variance equation.
@@ -28,12 +29,12 @@ HYBRID_FROM = float(
 )
 
 
-class _Bounded:
+class _Bounded(Ranged):
     """What all three share: the promise, the interval, and the scale to [-1, 1]."""
 
     __slots__ = ()
     epsilon: float
-    bounds: tuple[float, float]
+    noise: ClassVar = EPSILON
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", number(self.epsilon, "epsilon", low=0))
@@ -43,10 +44,6 @@ class _Bounded:
     def guarantee(self) -> PureDP:
         """epsilon-DP for any two numbers within the bounds."""
         return PureDP(self.epsilon, neighbours=REPLACE_ONE)
-
-    def reads(self, values: Any) -> FloatArray:
-        """The numbers it is run on, or a `DpradError` that names what a record reads."""
-        return numbers_within(values, self.bounds, type(self).__name__)
 
     @property
     def half(self) -> float:
@@ -77,11 +74,6 @@ class _Bounded:
     def _unscaled(self, outputs: Any) -> FloatArray:
         return np.asarray(self.bounds[0] + (np.asarray(outputs) + 1.0) * self.half)
 
-    def describe(self) -> dict[str, Any]:
-        """Plain words and numbers, for output."""
-        kind = type(self).__name__
-        return {"kind": kind, "epsilon": self.epsilon, "bounds": list(self.bounds)}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Duchi(_Bounded):
@@ -97,6 +89,8 @@ class Duchi(_Bounded):
 
     epsilon: float
     bounds: tuple[float, float] = (-1.0, 1.0)
+
+    card: ClassVar = Card(name="duchi", title="Duchi's report", takes=("epsilon",), reads="range")
 
     @property
     def reach(self) -> float:
@@ -141,6 +135,10 @@ class Piecewise(_Bounded):
 
     epsilon: float
     bounds: tuple[float, float] = (-1.0, 1.0)
+
+    card: ClassVar = Card(
+        name="piecewise", title="piecewise report", takes=("epsilon",), reads="range"
+    )
 
     @property
     def reach(self) -> float:
@@ -213,10 +211,16 @@ class Hybrid(_Bounded):
     epsilon: float
     bounds: tuple[float, float] = (-1.0, 1.0)
 
+    card: ClassVar = Card(name="hybrid", title="hybrid report", takes=("epsilon",), reads="range")
+
     @property
     def share(self) -> float:
         """How often the piecewise mechanism is run."""
         return float(-np.expm1(-self.epsilon / 2)) if self.epsilon > HYBRID_FROM else 0.0
+
+    def edges(self) -> list[float]:
+        """Where the piecewise mechanism comes in."""
+        return [HYBRID_FROM]
 
     @property
     def parts(self) -> tuple[Piecewise, Duchi]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dprad.errors import DpradError
-from dprad.mechanisms.base import categories
+from dprad.mechanisms.base import Finite, categories
 from dprad.model.guarantees import REPLACE_ONE, Guarantee, Profile, PureDP
 from dprad.numerics.arrays import FloatArray, IntArray
 from dprad.runtime.memory import block
@@ -20,7 +20,7 @@ ROW_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Channel:
+class Channel(Finite):
     """``matrix[z, o]`` is the probability of output o given record z (rows as in the support).
 
     Examples
@@ -31,6 +31,8 @@ class Channel:
     """
 
     matrix: FloatArray = field(repr=False)
+
+    method: ClassVar = "sum over the channel"
 
     def __post_init__(self) -> None:
         try:
@@ -58,9 +60,18 @@ class Channel:
         object.__setattr__(self, "matrix", matrix)
 
     @property
-    def size(self) -> int:
+    def size(self) -> int:  # type: ignore[override]
         """Number of records."""
         return int(self.matrix.shape[0])
+
+    @property
+    def count(self) -> int:
+        """Number of outputs."""
+        return int(self.matrix.shape[1])
+
+    def entries(self, rows: slice | IntArray, columns: slice) -> FloatArray:
+        """Entries of the matrix."""
+        return np.asarray(self.matrix[rows, columns])
 
     @property
     def guarantee(self) -> Guarantee:

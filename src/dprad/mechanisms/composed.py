@@ -12,13 +12,15 @@ from typing import Any
 import numpy as np
 
 from dprad.errors import DpradError, whole
-from dprad.mechanisms.base import Mechanism
+from dprad.game.question import Question
+from dprad.mechanisms.base import Categorical, Mechanism
+from dprad.mechanisms.foreign import as_mechanism
 from dprad.model.guarantees import Guarantee
-from dprad.numerics.arrays import FloatArray
+from dprad.numerics.arrays import Column, FloatArray
 
 
 @dataclass(frozen=True)
-class Composed:
+class Composed(Mechanism):
     """Mechanisms run on the same record. An output is a tuple with one entry a mechanism.
 
     Examples
@@ -37,28 +39,55 @@ class Composed:
             parts = tuple(mechanisms)
         except TypeError:
             parts = ()
-        if not parts or not all(isinstance(m, Mechanism) for m in parts):
+        try:
+            parts = tuple(as_mechanism(m, "a composition") for m in parts)
+        except DpradError:
+            parts = ()
+        if not parts:
             raise DpradError(
                 f"mechanisms must be a list of one or more mechanisms, but is {mechanisms!r}."
             )
-        sizes = {getattr(m, "size", None) for m in parts}
+        sizes = {m.size if isinstance(m, Categorical) else None for m in parts}
         if len(sizes) > 1:
             raise DpradError(
                 "mechanisms must all read the same thing, but some read codes of other sizes, or "
                 f"numbers: {', '.join(type(m).__name__ for m in parts)}."
             )
         object.__setattr__(self, "mechanisms", parts)
-        if None not in sizes:
-            object.__setattr__(self, "size", sizes.pop())
-        assumed = dict.fromkeys(m.assumes for m in parts if hasattr(m, "assumes"))
-        if assumed:
-            object.__setattr__(self, "assumes", " ".join(assumed))
+
+    def read(self, question: Question) -> Column:
+        """What the parts read, each asked for itself: all must read the same."""
+        unlike = {id(m): m for m in self.mechanisms}.values()  # one repeated is asked once
+        first, *others = [m.read(question) for m in unlike]
+        if not all(np.array_equal(first, other) for other in others):
+            names = ", ".join(type(m).__name__ for m in self.mechanisms)
+            raise DpradError(
+                f"the mechanisms of a composition ({names}) read different things of a record "
+                "here. Say with query= which column all of them read."
+            )
+        return first
+
+    @property
+    def assumes(self) -> str | None:
+        """What the parts assume."""
+        return " ".join(dict.fromkeys(m.assumes for m in self.mechanisms if m.assumes)) or None
+
+    def spread(self, count: int) -> list[Any]:
+        """What the first part can read."""
+        return self.mechanisms[0].spread(count)
+
+    def checked(self, outputs: Any) -> Any:
+        """A tuple with one entry a mechanism."""
+        if not isinstance(outputs, tuple) or len(outputs) != len(self.mechanisms):
+            raise DpradError("outputs of a composition must be a tuple, one entry a mechanism.")
+        parts = zip(outputs, self.mechanisms, strict=True)
+        return tuple(m.checked(o) for o, m in parts)
 
     @property
     def guarantee(self) -> Guarantee | None:
         """The promises composed; None if a part does not say what it promises."""
-        promises = [m.guarantee for m in self.mechanisms]
-        if any(p is None for p in promises):
+        promises = [p for m in self.mechanisms if (p := m.guarantee) is not None]
+        if len(promises) < len(self.mechanisms):
             return None
         return promises[0].compose(*promises[1:])
 

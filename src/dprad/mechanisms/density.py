@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 
 from dprad.errors import DpradError, interval, number, record
+from dprad.game.question import Question
 from dprad.mechanisms.additive import numbers_read
+from dprad.mechanisms.base import Mechanism
 from dprad.model.guarantees import Guarantee
 from dprad.numerics import legendre
-from dprad.numerics.arrays import FloatArray
+from dprad.numerics.arrays import Column, FloatArray
 from dprad.runtime.memory import need
 
 # Panels to begin with.
@@ -51,7 +53,7 @@ class Panels:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Density:
+class Density(Mechanism):
     """Outputs in `bounds` with a given log-density.
 
     Parameters
@@ -100,6 +102,14 @@ class Density:
         numbers = numbers_read(values, "Density")
         self.panels(np.unique(numbers))
         return numbers
+
+    def read(self, question: Question) -> Column:
+        """The numbers of the column that is read."""
+        return self.reads(question.values())
+
+    def spread(self, count: int) -> list[Any]:
+        """Numbers within the bounds."""
+        return [float(v) for v in np.linspace(*self.bounds, count)]
 
     def integral(self, record: float) -> float:
         """The integral of the density over the bounds."""

@@ -10,20 +10,23 @@ on an interval is epsilon-DP, with factor 2 epsilon/2-DP; its normaliser costs n
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dprad.errors import DpradError, interval, number
-from dprad.mechanisms.additive import numbers_within
+from dprad.mechanisms.additive import Ranged
+from dprad.mechanisms.base import Card, Finite
 from dprad.mechanisms.channel import Channel
 from dprad.model.guarantees import REPLACE_ONE, PureDP
+from dprad.model.parameters import EPSILON
 from dprad.numerics.arrays import FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Exponential:
+class Exponential(Finite):
     """Outputs picked by utility; `utility` has one row a record and one column an output.
 
     `sensitivity` is by default the most that the utility of an output differs between records.
@@ -40,6 +43,8 @@ class Exponential:
     epsilon: float
     utility: Any = field(repr=False)
     sensitivity: float | None = None
+
+    noise: ClassVar = EPSILON
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", number(self.epsilon, "epsilon", low=0))
@@ -65,9 +70,14 @@ class Exponential:
         object.__setattr__(self, "sensitivity", given)
 
     @property
-    def size(self) -> int:
+    def size(self) -> int:  # type: ignore[override]
         """Number of records."""
         return int(self.utility.shape[0])
+
+    @property
+    def count(self) -> int:
+        """Number of outputs."""
+        return int(self.utility.shape[1])
 
     @property
     def channel(self) -> Channel:
@@ -108,40 +118,15 @@ class Exponential:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExponentialInterval:
-    """A number in `bounds`, with density falling exponentially from the record's.
+class CutLaplace(Ranged):
+    """Density proportional to ``exp(-rate |z - o|)`` within `bounds`; subclasses say the rate."""
 
-    Examples
-    --------
-    >>> mechanism = ExponentialInterval(epsilon=1.0, bounds=(0, 10))
-    >>> mechanism.rate, mechanism.guarantee.epsilon
-    (0.05, 0.5)
-
-    """
-
-    epsilon: float
-    bounds: tuple[float, float] = (0.0, 1.0)
-    factor: float = 2.0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", number(self.epsilon, "epsilon", low=0))
-        object.__setattr__(self, "factor", number(self.factor, "factor", low=1))
-        object.__setattr__(self, "bounds", interval(self.bounds, "bounds"))
+    __slots__ = ()
 
     @property
+    @abstractmethod
     def rate(self) -> float:
-        """1/scale: epsilon/(factor (high - low))."""
-        return self.epsilon / (self.factor * (self.bounds[1] - self.bounds[0]))
-
-    @property
-    def guarantee(self) -> PureDP:
-        """epsilon/factor: records at both ends and an output at one of them are the worst."""
-        return PureDP(self.epsilon / self.factor, neighbours=REPLACE_ONE)
-
-    def reads(self, values: Any) -> FloatArray:
-        """The numbers it is run on, or a `DpradError` that names what a record reads."""
-        return numbers_within(values, self.bounds, type(self).__name__)
+        """1/scale."""
 
     def total(self, values: Any) -> FloatArray:
         """The integral of ``exp(-rate |z - o|)`` over the interval, in units of 1/rate."""
@@ -153,7 +138,7 @@ class ExponentialInterval:
         z, (low, high) = np.asarray(records, dtype=float), self.bounds
         if z.size and not (z.min() >= low and z.max() <= high):
             raise DpradError(
-                f"ExponentialInterval reads numbers in [{low:g}, {high:g}], but got others. Set "
+                f"{type(self).__name__} reads numbers in [{low:g}, {high:g}], but got others. Set "
                 "bounds=(low, high)."
             )
         if self.rate == 0:
@@ -186,11 +171,42 @@ class ExponentialInterval:
             reach = -np.log1p(level * np.expm1(-self.rate * (high - low))) / self.rate
         return float(min(reach, high - low))
 
-    def describe(self) -> dict[str, Any]:
-        """Plain words and numbers, for output."""
-        return {
-            "kind": "ExponentialInterval",
-            "epsilon": self.epsilon,
-            "bounds": list(self.bounds),
-            "factor": self.factor,
-        }
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExponentialInterval(CutLaplace):
+    """A number in `bounds`, with density falling exponentially from the record's.
+
+    Examples
+    --------
+    >>> mechanism = ExponentialInterval(epsilon=1.0, bounds=(0, 10))
+    >>> mechanism.rate, mechanism.guarantee.epsilon
+    (0.05, 0.5)
+
+    """
+
+    epsilon: float
+    bounds: tuple[float, float] = (0.0, 1.0)
+    factor: float = 2.0
+
+    card: ClassVar = Card(
+        name="exponential",
+        title="exponential mechanism",
+        takes=("epsilon",),
+        reads="range",
+    )
+    noise: ClassVar = EPSILON
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", number(self.epsilon, "epsilon", low=0))
+        object.__setattr__(self, "factor", number(self.factor, "factor", low=1))
+        object.__setattr__(self, "bounds", interval(self.bounds, "bounds"))
+
+    @property
+    def rate(self) -> float:
+        """1/scale: epsilon/(factor (high - low))."""
+        return self.epsilon / (self.factor * (self.bounds[1] - self.bounds[0]))
+
+    @property
+    def guarantee(self) -> PureDP:
+        """epsilon/factor: records at both ends and an output at one of them are the worst."""
+        return PureDP(self.epsilon / self.factor, neighbours=REPLACE_ONE)

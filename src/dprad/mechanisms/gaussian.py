@@ -14,15 +14,18 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dprad.errors import DpradError, number
-from dprad.mechanisms.additive import Additive
-from dprad.mechanisms.base import quotient
+from dprad.mechanisms.additive import Additive, WholeNoise
+from dprad.mechanisms.base import Card, quotient
 from dprad.model.guarantees import REPLACE_ONE, GaussianDP, Profile, PureDP
+from dprad.model.parameters import SIGMA, Goal
 from dprad.numerics.arrays import FloatArray
 
 # Beyond so many standard deviations a discrete Gaussian has no probability that a float can hold.
 REACH = 39.0
 # The largest sigma of a discrete Gaussian: its table has 78 entries for each unit of it.
 MAX_SIGMA = 1e5
+# Outputs of a discrete Gaussian that count, in standard deviations.
+DEVIATIONS = 9.0
 
 
 class _Normal(Additive):
@@ -30,6 +33,7 @@ class _Normal(Additive):
 
     __slots__ = ()
     sigma: float
+    noise: ClassVar = SIGMA
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sigma", number(self.sigma, "sigma", low=0))
@@ -37,14 +41,13 @@ class _Normal(Additive):
             raise DpradError("sigma must be positive, but is 0: there would be no noise.")
         self._check()
 
-    def describe(self) -> dict[str, Any]:
-        """Plain words and numbers, for output."""
-        return {
-            "kind": type(self).__name__,
-            "sigma": self.sigma,
-            "sensitivity": self.sensitivity,
-            "clamp": None if self.clamp is None else list(self.clamp),
-        }
+    @classmethod
+    def first_guess(cls, goal: Goal) -> float:
+        """As if two neighbours of equally likely, evenly spaced values were all there is."""
+        from scipy.special import ndtri
+
+        gap = float(goal.fixed.get("sensitivity", 1.0)) / max(goal.values - 1, 1)
+        return gap / (2.0 * float(ndtri((1.0 + goal.share) / 2)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +65,14 @@ class Gaussian(_Normal):
     sensitivity: float = 1.0
     clamp: tuple[float, float] | None = None
 
+    card: ClassVar = Card(
+        name="gaussian",
+        title="Gaussian noise",
+        takes=("sigma", "sensitivity", "clamp"),
+        reads="numbers",
+        cost="line",
+    )
+
     @property
     def guarantee(self) -> GaussianDP:
         """Gaussian DP for records that differ by at most the sensitivity."""
@@ -74,9 +85,9 @@ class Gaussian(_Normal):
         level = number(confidence, "confidence", low=0, high=1)
         return self._within(float(self.sigma * ndtri((1.0 + level) / 2.0)))
 
-    def variance(self) -> float:
-        """Variance of the noise (before any clamp)."""
-        return quotient(self.sigma, 1.0 / self.sigma)
+    def variance(self, people: int = 1) -> float:
+        """Variance of the mean of so many reports (before any clamp)."""
+        return quotient(self.sigma, people / self.sigma)
 
     def sample(self, records: Any, rng: np.random.Generator) -> FloatArray:
         """One output a record. O(n)."""
@@ -99,7 +110,7 @@ class Gaussian(_Normal):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DiscreteGaussian(_Normal):
+class DiscreteGaussian(_Normal, WholeNoise):
     """Whole numbers k with probability proportional to exp(-k^2/(2 sigma^2)).
 
     Examples
@@ -116,12 +127,22 @@ class DiscreteGaussian(_Normal):
     sensitivity: float = 1.0
     clamp: tuple[float, float] | None = None
 
-    whole: ClassVar[bool] = True
-    largest: ClassVar[float] = MAX_SIGMA
+    card: ClassVar = Card(
+        name="discrete-gaussian",
+        title="discrete Gaussian noise",
+        takes=("sigma", "sensitivity", "clamp"),
+        reads="numbers",
+    )
+    highest: ClassVar[float] = MAX_SIGMA
 
     def __post_init__(self) -> None:
         _Normal.__post_init__(self)
         number(self.sigma, "sigma", high=MAX_SIGMA, hint="Beyond, Gaussian is as good.")
+
+    @property
+    def reach(self) -> float:
+        """To where there is nothing left (1e-19 of probability)."""
+        return float(np.ceil(DEVIATIONS * self.sigma))
 
     @property
     def guarantee(self) -> Profile | PureDP:
@@ -160,11 +181,11 @@ class DiscreteGaussian(_Normal):
         outside = 2 * tail[reach + 1 :]  # Pr[|noise| > 0, 1, ...]
         return self._within(float(np.argmax(outside <= (1.0 - level) * (1 + 1e-12))))
 
-    def variance(self) -> float:
-        """Variance of the noise (before any clamp)."""
+    def variance(self, people: int = 1) -> float:
+        """Variance of the mean of so many reports (before any clamp)."""
         p = self.probabilities()
         k = np.arange(len(p)) - len(p) // 2
-        return float(p @ (k * k))
+        return float(p @ (k * k)) / people
 
     def sample(self, records: Any, rng: np.random.Generator) -> FloatArray:
         """One output a record, by rejection from two-sided geometric numbers. O(n)."""

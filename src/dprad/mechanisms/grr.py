@@ -8,18 +8,20 @@ The true value with probability ``e^eps / (e^eps + m - 1)``, each other one with
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from dprad.mechanisms.base import categories, check_parameters, quotient
-from dprad.mechanisms.support import Supports
+from dprad.errors import DpradError
+from dprad.mechanisms.base import Card, categories, check_parameters, quotient
+from dprad.mechanisms.support import SupportMechanism, Supports
 from dprad.model.guarantees import REPLACE_ONE, ApproxDP, PureDP
-from dprad.numerics.arrays import FloatArray, IntArray
+from dprad.model.parameters import EPSILON, Goal
+from dprad.numerics.arrays import Column, FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GRR:
+class GRR(SupportMechanism):
     """Randomised response over `size` values.
 
     Examples
@@ -33,6 +35,15 @@ class GRR:
     epsilon: float
     size: int
     delta: float = 0.0
+
+    card: ClassVar = Card(
+        name="grr",
+        title="randomised response",
+        takes=("epsilon", "delta"),
+        reads="codes",
+        cost="quick",
+    )
+    noise: ClassVar = EPSILON
 
     def __post_init__(self) -> None:
         check_parameters(self)
@@ -99,6 +110,20 @@ class GRR:
         """Variance of the estimated frequency of a rare value from so many reports."""
         return quotient(self.lie * (1.0 - self.lie), people * self.gap**2)
 
-    def describe(self) -> dict[str, Any]:
-        """Plain words and numbers, for output."""
-        return {"kind": "GRR", "epsilon": self.epsilon, "delta": self.delta, "size": self.size}
+    @classmethod
+    def first_guess(cls, goal: Goal) -> float:
+        """The closed form for equally likely values."""
+        return float(np.log1p(goal.fixed.get("size", 2) * goal.share / (1.0 - goal.share)))
+
+    def understood(self, outputs: Any, support: Column) -> IntArray:
+        """Values of the prior as codes."""
+        given = outputs.tolist() if isinstance(outputs, np.ndarray) else list(outputs)
+        code = {v: i for i, v in enumerate(support.tolist())}
+        try:
+            return np.array([code[v] for v in given], dtype=np.intp)
+        except (KeyError, TypeError):
+            raise DpradError("GRR returns values of the prior, but run did not.") from None
+
+    def checked(self, outputs: Any) -> IntArray:
+        """Codes."""
+        return categories(super(GRR, self).checked(outputs), self.size, "GRR")

@@ -10,17 +10,18 @@ dependent, so the exact risk comes from the channel, not from the closed form fo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from dprad.mechanisms.base import categories, check_parameters, quotient
+from dprad.mechanisms.base import Card, Finite, categories, check_parameters, quotient
 from dprad.model.guarantees import REPLACE_ONE, PureDP
+from dprad.model.parameters import EPSILON
 from dprad.numerics.arrays import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HadamardResponse:
+class HadamardResponse(Finite):
     """One of `outputs` codewords.
 
     Examples
@@ -32,6 +33,16 @@ class HadamardResponse:
 
     epsilon: float
     size: int
+
+    card: ClassVar = Card(
+        name="hadamard",
+        title="Hadamard response",
+        takes=("epsilon",),
+        reads="codes",
+        cost="line",
+    )
+    noise: ClassVar = EPSILON
+    method: ClassVar = "sum over the codewords"
 
     def __post_init__(self) -> None:
         check_parameters(self)
@@ -51,6 +62,15 @@ class HadamardResponse:
     def outputs(self) -> int:
         """K, all codewords."""
         return self.blocks * self.block
+
+    @property
+    def count(self) -> int:
+        """K."""
+        return self.outputs
+
+    def edges(self) -> list[float]:
+        """Where the number of blocks doubles."""
+        return [k * float(np.log(2.0)) for k in range(1, int(np.log2(2 * self.size)) + 1)]
 
     @property
     def guarantee(self) -> PureDP:
@@ -105,6 +125,6 @@ class HadamardResponse:
         return quotient(0.25 / self.blocks, people * gain**2)
 
     def describe(self) -> dict[str, Any]:
-        """Plain words and numbers, for output."""
-        kind = {"kind": "HadamardResponse", "epsilon": self.epsilon, "size": self.size}
-        return {**kind, "outputs": self.outputs, "blocks": self.blocks}
+        """The arguments, and the size of the matrices."""
+        own = super(HadamardResponse, self).describe()
+        return {**own, "outputs": self.outputs, "blocks": self.blocks}

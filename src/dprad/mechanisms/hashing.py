@@ -14,9 +14,10 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dprad.mechanisms.base import categories, check_parameters, quotient
-from dprad.mechanisms.support import Supports
+from dprad.mechanisms.base import Card, categories, check_parameters, quotient
+from dprad.mechanisms.support import SupportMechanism, Supports
 from dprad.model.guarantees import REPLACE_ONE, ApproxDP, PureDP
+from dprad.model.parameters import EPSILON
 from dprad.numerics.arrays import FloatArray
 
 Words = npt.NDArray[np.uint64]
@@ -24,14 +25,16 @@ Words = npt.NDArray[np.uint64]
 
 # Beyond this epsilon OLH would have so many buckets that 64-bit hashes are no longer uniform.
 HIGHEST = 30.0
+# Steps of OLH that a search looks at.
+MOST_EDGES = 100_000
 
 
-class Hashing:
+class Hashing(SupportMechanism):
     """What both share; they say what epsilon, delta, size and buckets are."""
 
     __slots__ = ()
     highest: ClassVar[float] = HIGHEST
-    assumes: ClassVar[str] = "The hash functions are as good as independent and uniform ones."
+    noise: ClassVar = EPSILON
     epsilon: float
     delta: float
     size: int
@@ -99,15 +102,14 @@ class Hashing:
         share = 1.0 / self.buckets
         return quotient(share * (1.0 - share), people * (self.truth - share) ** 2)
 
+    @property
+    def assumes(self) -> str:
+        """That hashing is ideal."""
+        return "The hash functions are as good as independent and uniform ones."
+
     def describe(self) -> dict[str, Any]:
-        """Plain words and numbers, for output."""
-        return {
-            "kind": type(self).__name__,
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "size": self.size,
-            "buckets": self.buckets,
-        }
+        """The arguments, and the number of buckets."""
+        return {**super().describe(), "buckets": self.buckets}
 
     def __post_init__(self) -> None:
         check_parameters(self, highest=HIGHEST)
@@ -128,10 +130,22 @@ class OLH(Hashing):
     size: int
     delta: float = 0.0
 
+    card: ClassVar = Card(
+        name="olh",
+        title="optimal local hashing",
+        takes=("epsilon", "delta"),
+        reads="codes",
+        cost="quick",
+    )
+
     @property
     def buckets(self) -> int:  # type: ignore[override]
         """round(e^epsilon) + 1."""
         return int(np.floor(np.exp(self.epsilon) + 0.5)) + 1
+
+    def edges(self) -> list[float]:
+        """Where the number of buckets steps up, as far as they are told apart."""
+        return [float(e) for e in np.log(np.arange(1, MOST_EDGES) + 0.5)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +155,14 @@ class BLH(Hashing):
     epsilon: float
     size: int
     delta: float = 0.0
+
+    card: ClassVar = Card(
+        name="blh",
+        title="binary local hashing",
+        takes=("epsilon", "delta"),
+        reads="codes",
+        cost="quick",
+    )
 
     @property
     def buckets(self) -> int:  # type: ignore[override]

@@ -9,19 +9,20 @@ information, so its own promise is smaller than epsilon, and that is what it sta
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dprad.errors import number
-from dprad.mechanisms.base import categories, check_parameters, quotient
+from dprad.mechanisms.base import Card, Categorical, categories, check_parameters, quotient
 from dprad.mechanisms.unary import Bits
 from dprad.model.guarantees import REPLACE_ONE, PureDP
+from dprad.model.parameters import EPSILON
 from dprad.numerics.arrays import FloatArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SHE:
+class SHE(Categorical):
     """The noisy row itself: an output is `size` numbers.
 
     Examples
@@ -33,6 +34,15 @@ class SHE:
 
     epsilon: float
     size: int
+
+    card: ClassVar = Card(
+        name="she",
+        title="summed histogram encoding",
+        takes=("epsilon",),
+        reads="codes",
+        cost="draws",
+    )
+    noise: ClassVar = EPSILON
 
     def __post_init__(self) -> None:
         check_parameters(self)
@@ -68,10 +78,6 @@ class SHE:
         """Variance of the estimated frequency of a rare value from so many reports."""
         return quotient(8.0, people * self.epsilon**2)
 
-    def describe(self) -> dict[str, Any]:
-        """Plain words and numbers, for output."""
-        return {"kind": "SHE", "epsilon": self.epsilon, "size": self.size}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class THE(Bits):
@@ -87,6 +93,11 @@ class THE(Bits):
     epsilon: float
     size: int
     threshold: float | None = None
+
+    card: ClassVar = Card(
+        name="the", title="thresholded histogram encoding", takes=("epsilon",), reads="codes"
+    )
+    noise: ClassVar = EPSILON
 
     def __post_init__(self) -> None:
         check_parameters(self)
@@ -115,11 +126,6 @@ class THE(Bits):
     def guarantee(self) -> PureDP:
         """What the bits promise, which is less than epsilon."""
         return PureDP(self.log_ratio if self.size > 1 else 0.0, neighbours=REPLACE_ONE)
-
-    def describe(self) -> dict[str, Any]:
-        """Plain words and numbers, for output."""
-        kind = {"kind": "THE", "epsilon": self.epsilon, "size": self.size}
-        return {**kind, "threshold": self.threshold}
 
 
 def _best_threshold(epsilon: float) -> float:

@@ -14,9 +14,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dprad.errors import number
-from dprad.mechanisms.additive import Additive
-from dprad.mechanisms.base import quotient
+from dprad.mechanisms.additive import Additive, WholeNoise
+from dprad.mechanisms.base import Card, quotient
 from dprad.model.guarantees import REPLACE_ONE, PureDP
+from dprad.model.parameters import EPSILON, Goal
 from dprad.numerics.arrays import FloatArray
 
 
@@ -25,6 +26,7 @@ class _Exponential(Additive):
 
     __slots__ = ()
     epsilon: float
+    noise: ClassVar = EPSILON
 
     @property
     def rate(self) -> float:
@@ -40,14 +42,10 @@ class _Exponential(Additive):
         """epsilon-DP for records that differ by at most the sensitivity."""
         return PureDP(self.epsilon, neighbours=REPLACE_ONE)
 
-    def describe(self) -> dict[str, Any]:
-        """Plain words and numbers, for output."""
-        return {
-            "kind": type(self).__name__,
-            "epsilon": self.epsilon,
-            "sensitivity": self.sensitivity,
-            "clamp": None if self.clamp is None else list(self.clamp),
-        }
+    @classmethod
+    def first_guess(cls, goal: Goal) -> float:
+        """The closed form for equally likely values at equal distances."""
+        return -2.0 * max(goal.values - 1, 1) * float(np.log1p(-goal.share))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +63,14 @@ class Laplace(_Exponential):
     sensitivity: float = 1.0
     clamp: tuple[float, float] | None = None
 
+    card: ClassVar = Card(
+        name="laplace",
+        title="Laplace noise",
+        takes=("epsilon", "sensitivity", "clamp"),
+        reads="numbers",
+        cost="line",
+    )
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", number(self.epsilon, "epsilon", low=0))
         self._check()
@@ -76,9 +82,9 @@ class Laplace(_Exponential):
             reach = float(-np.log1p(-level) / self.rate) if self.rate else float("inf")
         return self._within(reach)
 
-    def variance(self) -> float:
-        """Variance of the noise, 2 b^2 (before any clamp)."""
-        return quotient(2.0 / self.rate, self.rate) if self.rate else float("inf")
+    def variance(self, people: int = 1) -> float:
+        """Variance of the mean of so many reports, 2 b^2 for one (before any clamp)."""
+        return quotient(2.0 / self.rate, self.rate * people) if self.rate else float("inf")
 
     def sample(self, records: Any, rng: np.random.Generator) -> FloatArray:
         """One output a record. O(n)."""
@@ -102,7 +108,7 @@ class Laplace(_Exponential):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Geometric(_Exponential):
+class Geometric(_Exponential, WholeNoise):
     """Two-sided geometric noise: Laplace for whole numbers.
 
     Examples
@@ -117,11 +123,21 @@ class Geometric(_Exponential):
     sensitivity: float = 1.0
     clamp: tuple[float, float] | None = None
 
-    whole: ClassVar[bool] = True
+    card: ClassVar = Card(
+        name="geometric",
+        title="geometric noise",
+        takes=("epsilon", "sensitivity", "clamp"),
+        reads="numbers",
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", number(self.epsilon, "epsilon", low=0))
         self._check()
+
+    @property
+    def silent(self) -> bool:
+        """At epsilon 0."""
+        return self.rate == 0
 
     @property
     def ratio(self) -> float:
@@ -138,9 +154,9 @@ class Geometric(_Exponential):
             tail = (np.log1p(-level) + np.log1p(self.ratio) - np.log(2.0)) / -self.rate
         return self._within(float(max(0.0, np.ceil(tail - 1.0 - 1e-12))))
 
-    def variance(self) -> float:
-        """Variance of the noise, 2 r/(1-r)^2 (before any clamp)."""
-        return quotient(2.0 * self.ratio, float(np.expm1(-self.rate)) ** 2)
+    def variance(self, people: int = 1) -> float:
+        """Variance of the mean of so many reports, 2 r/(1-r)^2 for one (before any clamp)."""
+        return quotient(2.0 * self.ratio, people * float(np.expm1(-self.rate)) ** 2)
 
     def sample(self, records: Any, rng: np.random.Generator) -> FloatArray:
         """One output a record: the difference of two geometric numbers. O(n)."""

@@ -8,14 +8,15 @@ of the length of the sensitivity and ``a e^{-(k+1) eps}`` on the rest of it. The
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dprad.errors import DpradError, number
 from dprad.mechanisms.additive import Additive
-from dprad.mechanisms.base import quotient
+from dprad.mechanisms.base import Card, quotient
 from dprad.model.guarantees import REPLACE_ONE, PureDP
+from dprad.model.parameters import EPSILON, Goal
 from dprad.numerics.arrays import FloatArray
 
 
@@ -35,6 +36,14 @@ class Staircase(Additive):
     sensitivity: float = 1.0
     clamp: tuple[float, float] | None = None
     gamma: float | None = None
+
+    card: ClassVar = Card(
+        name="staircase",
+        title="staircase noise",
+        takes=("epsilon", "sensitivity", "clamp"),
+        reads="numbers",
+    )
+    noise: ClassVar = EPSILON
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", number(self.epsilon, "epsilon", low=0))
@@ -96,14 +105,14 @@ class Staircase(Additive):
             part = gamma + (1.0 - gamma) * (inside - (1.0 - low)) / low
         return self._within((step + part) * self.sensitivity)
 
-    def variance(self) -> float:
-        """Variance of the noise (before any clamp): a geometric step and a place in it."""
+    def variance(self, people: int = 1) -> float:
+        """Variance of the mean of so many reports (no clamp): a geometric step, a place in it."""
         gamma, low, r = self.high, self._low_share, float(np.exp(-self.epsilon))
         rise = float(-np.expm1(-self.epsilon))
         place = (gamma + low) / 2
         square = ((1.0 - low) * gamma**2 + low * (1.0 + gamma + gamma**2)) / 3
         steps = quotient(r * (1.0 + r), rise**2) + 2.0 * quotient(r, rise) * place
-        return self.sensitivity**2 * (steps + square)
+        return self.sensitivity**2 * (steps + square) / people
 
     def sample(self, records: Any, rng: np.random.Generator) -> FloatArray:
         """One output a record: a step, its high or low part, a place in it, a sign. O(n)."""
@@ -138,11 +147,10 @@ class Staircase(Additive):
         return np.asarray(np.where(t <= ends[0], left, np.where(t >= ends[1], right, inside)))
 
     def describe(self) -> dict[str, Any]:
-        """Plain words and numbers, for output."""
-        return {
-            "kind": "Staircase",
-            "epsilon": self.epsilon,
-            "sensitivity": self.sensitivity,
-            "clamp": None if self.clamp is None else list(self.clamp),
-            "gamma": self.high,
-        }
+        """The arguments, with the gamma that is used."""
+        return {**super(Staircase, self).describe(), "gamma": self.high}
+
+    @classmethod
+    def first_guess(cls, goal: Goal) -> float:
+        """As for Laplace noise."""
+        return -2.0 * max(goal.values - 1, 1) * float(np.log1p(-goal.share))

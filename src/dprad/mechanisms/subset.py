@@ -8,15 +8,16 @@ Outputs are packed bits (`packed.py`).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dprad.mechanisms import bits as packed
-from dprad.mechanisms.base import categories, check_parameters, quotient
+from dprad.mechanisms.base import Card, categories, check_parameters, quotient
 from dprad.mechanisms.bits import Words
-from dprad.mechanisms.support import Supports
+from dprad.mechanisms.support import SetMechanism, Supports
 from dprad.model.guarantees import REPLACE_ONE, PureDP
+from dprad.model.parameters import EPSILON
 from dprad.numerics.arrays import FloatArray
 
 # Sets of at most so many members begin empty; larger ones so many deviations too small.
@@ -27,7 +28,7 @@ MANY, TRIES = 8, 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SubsetSelection:
+class SubsetSelection(SetMechanism):
     """A uniformly random `subset`-element set, conditioned to contain the truth with chance p.
 
     Examples
@@ -39,6 +40,15 @@ class SubsetSelection:
 
     epsilon: float
     size: int
+
+    card: ClassVar = Card(
+        name="subset",
+        title="subset selection",
+        takes=("epsilon",),
+        reads="codes",
+        cost="quick",
+    )
+    noise: ClassVar = EPSILON
 
     def __post_init__(self) -> None:
         check_parameters(self)
@@ -145,11 +155,16 @@ class SubsetSelection:
         q = (w - p) / (m - 1)  # chance that another value is reported
         return quotient(q * (1.0 - q), people * (p - q) ** 2)
 
+    @property
+    def members(self) -> int:
+        """W."""
+        return self.subset
+
+    def edges(self) -> list[float]:
+        """Where w steps down."""
+        odds = self.size / (np.arange(1, self.size // 2 + 2) + 0.5) - 1.0
+        return [float(e) for e in np.log(odds[odds > 1.0])]
+
     def describe(self) -> dict[str, Any]:
-        """Plain words and numbers, for output."""
-        return {
-            "kind": "SubsetSelection",
-            "epsilon": self.epsilon,
-            "size": self.size,
-            "subset": self.subset,
-        }
+        """The arguments, and w."""
+        return {**super(SubsetSelection, self).describe(), "subset": self.subset}

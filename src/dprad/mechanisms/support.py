@@ -8,11 +8,17 @@ response is not (its supports are dependent).
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any
 
-from dprad.numerics.arrays import FloatArray
+import numpy as np
+
+from dprad.errors import DpradError
+from dprad.mechanisms import bits
+from dprad.mechanisms.base import Categorical
+from dprad.numerics.arrays import Column, FloatArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,14 +36,42 @@ class Supports:
     full: Callable[[int], float]
 
 
-@runtime_checkable
-class SupportMechanism(Protocol):
-    """A mechanism whose outputs act through their support sets."""
+class SupportMechanism(Categorical):
+    """A mechanism whose outputs act through their support sets: its risk has a closed form."""
+
+    __slots__ = ()
 
     @property
-    def size(self) -> int:
-        """Number of values."""
-
-    @property
+    @abstractmethod
     def supports(self) -> Supports:
         """How supports fall."""
+
+    @property
+    def members(self) -> int | None:
+        """How many values every support set has; None if that varies."""
+        return None
+
+
+class SetMechanism(SupportMechanism):
+    """A support mechanism whose outputs are the sets themselves, as packed bits."""
+
+    __slots__ = ()
+
+    def understood(self, outputs: Any, support: Column) -> Any:  # noqa: ARG002
+        """Rows of bits, or lists of members."""
+        if isinstance(outputs, np.ndarray) and outputs.dtype == np.uint64:
+            return outputs
+        given, m = outputs.tolist() if isinstance(outputs, np.ndarray) else list(outputs), self.size
+        rows = np.zeros((len(given), m), dtype=bool)
+        try:
+            for i, row in enumerate(given):
+                whole_row = len(row) == m and set(row) <= {0, 1}
+                rows[i] = row if whole_row else False
+                if not whole_row:
+                    rows[i, [int(v) for v in row]] = True
+        except (TypeError, ValueError, IndexError):
+            raise DpradError(
+                f"{type(self).__name__} returns {m} bits, or a list of codes 0 .. {m - 1}, but run "
+                "did not."
+            ) from None
+        return bits.pack(rows)

@@ -9,20 +9,21 @@ Outputs are packed bits (`packed.py`).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dprad.errors import DpradError, number, whole
 from dprad.mechanisms import bits as packed
-from dprad.mechanisms.base import categories, check_parameters, quotient
+from dprad.mechanisms.base import Card, categories, check_parameters, quotient
 from dprad.mechanisms.bits import Words
-from dprad.mechanisms.support import Supports
+from dprad.mechanisms.support import SetMechanism, Supports
 from dprad.model.guarantees import REPLACE_ONE, ApproxDP, PureDP
+from dprad.model.parameters import EPSILON
 from dprad.numerics.arrays import FloatArray
 
 
-class Bits:
+class Bits(SetMechanism):
     """What all unary encodings share; they say what size, p and q are."""
 
     __slots__ = ()
@@ -101,10 +102,6 @@ class UnaryEncoding(Bits):
             return PureDP(ratio, neighbours=REPLACE_ONE)
         return ApproxDP(0.0, self.p - self.q, neighbours=REPLACE_ONE)
 
-    def describe(self) -> dict[str, Any]:
-        """Plain words and numbers, for output."""
-        return {"kind": "UnaryEncoding", "size": self.size, "p": self.p, "q": self.q}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OUE(Bits):
@@ -122,6 +119,15 @@ class OUE(Bits):
 
     epsilon: float
     size: int
+
+    card: ClassVar = Card(
+        name="oue",
+        title="optimal unary encoding",
+        takes=("epsilon",),
+        reads="codes",
+        cost="quick",
+    )
+    noise: ClassVar = EPSILON
 
     def __post_init__(self) -> None:
         check_parameters(self)
@@ -147,10 +153,6 @@ class OUE(Bits):
         """epsilon-DP for replaced records."""
         return PureDP(self.epsilon if self.size > 1 else 0.0, neighbours=REPLACE_ONE)
 
-    def describe(self) -> dict[str, Any]:
-        """Plain words and numbers, for output."""
-        return {"kind": "OUE", "epsilon": self.epsilon, "size": self.size}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SUE(Bits):
@@ -162,6 +164,15 @@ class SUE(Bits):
     epsilon: float
     size: int
     delta: float = 0.0
+
+    card: ClassVar = Card(
+        name="sue",
+        title="symmetric unary encoding",
+        takes=("epsilon", "delta"),
+        reads="codes",
+        cost="quick",
+    )
+    noise: ClassVar = EPSILON
 
     def __post_init__(self) -> None:
         check_parameters(self)
@@ -191,7 +202,3 @@ class SUE(Bits):
         if self.delta == 0.0:
             return PureDP(epsilon, neighbours=REPLACE_ONE)
         return ApproxDP(epsilon, self.delta if self.size > 1 else 0.0, neighbours=REPLACE_ONE)
-
-    def describe(self) -> dict[str, Any]:
-        """Plain words and numbers, for output."""
-        return {"kind": "SUE", "epsilon": self.epsilon, "delta": self.delta, "size": self.size}

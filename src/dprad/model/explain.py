@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from dprad.model.losses import LOSSES
+
 if TYPE_CHECKING:
     from dprad.model.results import Audit, Calibration, Comparison, Risk, WorstPrior
 
@@ -44,10 +46,7 @@ def risk(result: Risk) -> str:
 
 def membership(threat: dict[str, Any]) -> bool:
     """Whether all that is asked is if the record was used: then 'in the data' may be wrong."""
-    knows, target = threat["knows"], threat["target"]
-    if knows == "everything":
-        return True
-    return isinstance(knows, list) and target != "record" and set(target) <= set(knows)
+    return bool(threat["membership"])
 
 
 def nearest(value: float) -> str:
@@ -206,25 +205,21 @@ def attacker(threat: dict[str, Any]) -> str:
 def tolerance(threat: dict[str, Any]) -> str:
     """How near is near enough."""
     eta, loss = threat["eta"], threat["loss"]
-    if loss == "absolute" and eta > 0:
-        return f" to within {amount(eta)}"
-    if loss == "haversine":
-        return f" to within {amount(eta)} metres"
-    if loss in ("function", "matrix"):
+    if loss not in LOSSES:
         return " closely enough"
-    return ""
+    return LOSSES[loss].words(amount(eta)) if eta > 0 else ""
 
 
 def details(result: Risk, *, every_bound: bool = False) -> str:
     """Everything else worth knowing, line by line; on request also the bounds that do not apply."""
     lines = []
-    if result.baseline is not None and result.threat["knows"] != "everything":
+    if result.baseline is not None and not membership(result.threat):
         lines.append(f"A blind guess, without any release, is right in {share(result.baseline)}.")
     if result.kind == "upper-bound":
         lines.append(
             f"The attacker's whole success, whatever its cause, is at most {above(result.rero)}."
         )
-    elif result.threat["knows"] != "everything":
+    elif not membership(result.threat):
         lines.append(
             "The odds are those of the attack that gains most from taking part. The attack that is "
             f"right most often, whatever the cause, is so in {share(result.rero)}."

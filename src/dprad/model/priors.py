@@ -232,9 +232,16 @@ class Prior:
         return None if self.probabilities is None else len(self.probabilities)
 
     @property
+    def table(self) -> FloatArray:
+        """The probabilities of a finite prior, or a `DpradError`."""
+        if self.probabilities is None:
+            raise DpradError(f"a table of records is needed here, but the prior is {self.kind}.")
+        return self.probabilities
+
+    @property
     def kappa(self) -> float:
         """Probability that two independent draws are the same record; 0 if not finite."""
-        return 0.0 if self.probabilities is None else min(1.0, math.fsum(self.probabilities**2))
+        return 0.0 if self.probabilities is None else min(1.0, float(np.sum(self.probabilities**2)))
 
     @property
     def unlike(self) -> float:

@@ -47,6 +47,15 @@ class PrivacyLoss:
     p: FloatArray
     p_infinity: float
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, PrivacyLoss):
+            return NotImplemented
+        mine, theirs = ((x.step, x.first, x.p_infinity) for x in (self, other))
+        return mine == theirs and np.array_equal(self.p, other.p)
+
+    def __hash__(self) -> int:
+        return hash((self.step, self.first, self.p_infinity, len(self.p)))
+
     # -- reading -------------------------------------------------------------------------------
     @property
     def losses(self) -> FloatArray:

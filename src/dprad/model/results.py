@@ -90,13 +90,14 @@ class Risk:
     @property
     def attribute_advantage(self) -> float | None:
         """The attribute advantage (Yeom et al.): RAD of an exact guess; None for other threats."""
-        exact = self.threat["loss"] == "exact" and self.threat["knows"] != "everything"
+        exact = self.threat["loss"] == "exact" and not self.threat["membership"]
         return self.rad if exact else None
 
     @property
     def membership_advantage(self) -> float | None:
-        """True less false positive rate, ``rad / (1 - kappa)``, if everything is known."""
-        return self.normalised if self.threat["knows"] == "everything" else None
+        """True less false positive rate, ``rad / (1 - kappa)``, if the whole record is known."""
+        whole = self.threat["knows"] == "everything" or self.threat["target"] == "record"
+        return self.normalised if self.threat["membership"] and whole else None
 
     def details(self) -> str:
         """What else is worth knowing, line by line: luck, bounds that apply, assumptions."""

@@ -14,11 +14,11 @@ import numpy as np
 
 from dprad.data.tables import codes
 from dprad.errors import DpradError, column, number, one_of, told
+from dprad.model.losses import LOSSES, Loss
 from dprad.model.priors import Prior
 from dprad.numerics.arrays import Column, IntArray
 
 KNOWS = ("nothing", "everything")
-LOSSES = ("exact", "absolute", "haversine")
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -33,8 +33,9 @@ class Threat:
     target
         The columns the attacker is after; default: the whole record.
     loss
-        ``"exact"`` (0 if equal, else 1), ``"absolute"`` (one numeric column), ``"haversine"``
-        (metres; two columns, latitude and longitude in degrees), a callable
+        ``"exact"`` (0 if equal, else 1), ``"absolute"`` (one numeric column), ``"relative"``
+        (the same, as a share of the true value), ``"haversine"`` (metres; two columns, latitude
+        and longitude in degrees), a callable
         ``loss(targets, guesses)`` that returns a ``len(targets) x len(guesses)`` matrix, or a
         boolean success matrix, dense or sparse, over the distinct target values in order.
     eta
@@ -66,11 +67,8 @@ class Threat:
         if isinstance(self.loss, str):
             put("loss", one_of(self.loss, "loss", LOSSES))
         put("eta", number(self.eta, "eta", low=0, hint="It is the largest loss that counts."))
-        if isinstance(self.loss, str) and self.loss == "exact" and self.eta > 0:
-            raise DpradError(
-                f"eta must be 0 with loss='exact', but is {self.eta!r}. For a tolerance choose "
-                "another loss, such as loss='absolute'."
-            )
+        if isinstance(self.loss, str):
+            self._check_eta(LOSSES[self.loss])
         if not isinstance(self.loss, str) and not callable(self.loss):
             put("loss", _success_matrix(self.loss))
             if self.eta != 0:
@@ -78,6 +76,17 @@ class Threat:
                     f"eta must be left out with a success matrix, but is {self.eta!r}. For a "
                     "matrix of losses, pass loss=(losses <= eta)."
                 )
+
+    def _check_eta(self, loss: Loss) -> None:
+        if loss.most == 0 and self.eta > 0:
+            raise DpradError(
+                f"eta must be 0 with loss={loss.name!r}, but is {self.eta!r}. For a tolerance "
+                "choose another loss, such as loss='absolute'."
+            )
+        if loss.most > 0 and not self.eta < loss.most:
+            raise DpradError(
+                f"eta must be below {loss.most:g} with loss={loss.name!r}, but is {self.eta!r}."
+            )
 
     def fibers(self, prior: Prior) -> IntArray:
         """What the attacker knows of each record, as a code."""
@@ -108,6 +117,12 @@ class Threat:
                 "knows must return hashable labels, but one is not hashable."
             ) from None
         return np.fromiter((seen[v] for v in labels), dtype=np.intp, count=size)
+
+    def asks_membership(self, columns: Sequence[str]) -> bool:
+        """Whether all that is guessed is known, so that only taking part is in question."""
+        if isinstance(self.knows, str) or callable(self.knows):
+            return self.knows == "everything"
+        return set(columns if self.target is None else self.target) <= set(self.knows)
 
     def known(self, prior: Prior) -> Column | None:
         """What the attacker knows of each record, as values; None if nothing."""

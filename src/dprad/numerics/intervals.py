@@ -10,6 +10,19 @@ from dprad.numerics.arrays import FloatArray
 SHARE = 0.75
 
 
+def less_luck(
+    right: int, made: int, runs: int, luck: float, confidence: float
+) -> tuple[float, float]:
+    """Where ``Pr[right] - luck Pr[a guess was made]`` lies: both are proportions.
+
+    A tenth of alpha goes to the second.
+    """
+    alpha = 1.0 - confidence
+    low, high = clopper_pearson(right, runs, 1.0 - 0.9 * alpha)
+    least, most = clopper_pearson(made, runs, 1.0 - 0.1 * alpha)
+    return low - luck * most, high - luck * least
+
+
 def betting(terms: FloatArray, confidence: float) -> tuple[float, float]:
     """A two-sided interval for the mean of independent terms in [0, 1].
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from dprad.errors import DpradError
-from dprad.game.game import play
-from dprad.game.reading import Query, reads
+from dprad.game.query import Query
+from dprad.game.question import Question
 from dprad.model.priors import Prior
 from dprad.model.threats import Threat
 from dprad.training.mechanism import DPSGD
@@ -26,16 +26,12 @@ def paper_attack(
     """The paper's attack on outputs of `DPSGD`: ``guesses = attack(outputs, known)``."""
     if not isinstance(mechanism, DPSGD):
         raise DpradError(f"paper_attack is for DPSGD, but got a {type(mechanism).__name__}.")
-    threat = Threat() if threat is None else threat
-    game = play(prior, threat)
-    if not game.finite:
-        raise DpradError(f"paper_attack needs a table of records, but the prior is {prior.kind}.")
-    assert game.guesses is not None and game.target_of is not None
-    assert prior.probabilities is not None
-    read = reads(mechanism, prior, threat, query)
-    pi, values = prior.probabilities, game.guesses.tolist()
+    question = Question.of(prior, threat, query)
+    game = question.table("paper_attack")
+    read = mechanism.read(question)
+    pi, values = game.pi, game.guesses.tolist()
     guess_of = [values[g] for g in game.target_of]
-    labels = threat.known(prior)
+    labels = question.labels
     alike: dict[Any, list[int]] = {}
     for z, label in enumerate([None] * len(read) if labels is None else labels.tolist()):
         alike.setdefault(label, []).append(z)

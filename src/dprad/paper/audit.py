@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from dprad.attacks.optimal import optimal_attack
+from dprad.attacks.optimal import best_attack
 from dprad.errors import DpradError, whole
-from dprad.game.game import play
-from dprad.game.reading import reads
+from dprad.exact import Sampling
+from dprad.game.question import Question
+from dprad.mechanisms.base import Mechanism
+from dprad.model.parameters import EPSILON
 from dprad.model.priors import Prior
-from dprad.model.threats import Threat
-from dprad.verbs.assess import assess
+from dprad.verbs.assess import answer
 from dprad.verbs.audit import model
 
 
@@ -51,15 +52,14 @@ def paper_audit(
     """
     import dataclasses
 
-    if not hasattr(mechanism, "epsilon"):
+    if not isinstance(mechanism, Mechanism) or mechanism.noise is not EPSILON:
         raise DpradError("the paper's audit takes a mechanism with an epsilon, such as GRR.")
-    threat = Threat()
-    game = play(prior, threat)
-    if not game.finite or not game.uniform:
+    question = Question.of(prior)
+    if not question.game.uniform:
         raise DpradError("the paper's audit takes a uniform prior, such as Prior.uniform(10).")
-    attack = optimal_attack(mechanism, prior=prior)
-    read = reads(mechanism, prior, threat)
-    assert game.target_of is not None and game.right is not None
+    game = question.table("the paper's audit")
+    attack = best_attack(mechanism, question)
+    read = mechanism.read(question)
     each = max(1, whole(trials, "trials", low=1) // len(read))
     estimates = []
     for k in range(whole(repetitions, "repetitions", low=1)):
@@ -71,14 +71,14 @@ def paper_audit(
             z = records[a : a + max(step, 1024)]
             outputs = mechanism.sample(read[z], random)
             guess = attack.codes(outputs, np.zeros(len(z), dtype=np.intp), random)
-            made = guess >= 0
-            hits += int(game.right(game.target_of[z[made]], guess[made]).sum())
+            hits += int(game.hits(z, guess).sum())
         rad = hits / len(records) - 1.0 / len(read)
 
         def curve(epsilon: float) -> float:
-            return assess(dataclasses.replace(mechanism, epsilon=epsilon), prior=prior).rad
+            at: Any = mechanism
+            return answer(dataclasses.replace(at, epsilon=epsilon), question, Sampling()).rad
 
-        highest = float(getattr(mechanism, "highest", 24.0))
+        highest = min(24.0, mechanism.highest)
         found = model.estimate(curve, rad, (rad, rad), highest=highest, monotone=False)
         estimates.append(found.epsilon)
     every = np.array(estimates)

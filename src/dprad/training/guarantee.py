@@ -13,10 +13,13 @@ but not proven.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from dprad.errors import DpradError, number, whole
 from dprad.model.guarantees import ADD_REMOVE, GaussianDP, Guarantee, of_directions
+from dprad.model.parameters import Goal
 from dprad.model.privacy_loss import PrivacyLoss
 
 # Grid points for a standard deviation of one step's loss: the grid adds up to (1/2/FINE)^2 of its
@@ -26,6 +29,18 @@ FINE, RATE = 40, 10
 MAX_POINTS, LIMIT = 2**20, 2**23
 # Noise multipliers beyond these are no noise, or nothing but noise.
 LEAST, MOST = 0.01, 1e6
+
+
+def _first_guess(goal: Goal) -> float | None:
+    """The central limit: mu = rate sqrt(steps (e^{1/sigma^2} - 1)), and TV = 2 Phi(mu/2) - 1."""
+    from scipy.special import ndtri
+
+    rate, steps = goal.fixed.get("sample_rate"), goal.fixed.get("steps")
+    if not all(isinstance(v, int | float) and v > 0 for v in (rate, steps)):
+        return None
+    mu = 2.0 * float(ndtri((1.0 + min(goal.risk, 0.999)) / 2))
+    moment = (mu / float(rate)) ** 2 / float(steps)  # type: ignore[arg-type]
+    return 1.0 / math.sqrt(math.log1p(moment)) if moment > 0 else None
 
 
 def dpsgd(
@@ -72,3 +87,6 @@ def dpsgd(
         raise DpradError(f"grid must be at least {top / LIMIT:.1e} here, but is {grid!r}.")
     present, absent = PrivacyLoss.of_sampled_gaussian(sigma, rate, step)
     return of_directions(present.repeated(count), absent.repeated(count), ADD_REMOVE)
+
+
+dpsgd.first_guess = _first_guess  # type: ignore[attr-defined]  # as mechanisms and guarantees have it

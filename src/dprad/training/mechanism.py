@@ -28,10 +28,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dprad.errors import DpradError, number, whole
-from dprad.mechanisms.base import categories
+from dprad.game.question import Question
+from dprad.mechanisms.base import Categorical, categories
 from dprad.model.guarantees import REPLACE_ONE, GaussianDP, Guarantee
 from dprad.model.priors import Prior
-from dprad.numerics.arrays import FloatArray
+from dprad.numerics.arrays import Column, FloatArray
 from dprad.runtime.progress import Meter
 from dprad.training.gradients import Engine, engine
 from dprad.training.guarantee import LEAST, MOST, dpsgd
@@ -47,7 +48,7 @@ LONG = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class DPSGD:
+class DPSGD(Categorical):
     """Private training, seen by an attacker who knows all records but one.
 
     Attributes
@@ -120,14 +121,15 @@ class DPSGD:
         put(self, "engine", made)
 
     @property
-    def size(self) -> int:
+    def size(self) -> int:  # type: ignore[override]
         """Number of candidates."""
         return len(self.labels)
 
-    @property
-    def column(self) -> str:
-        """What it reads of a record: a column with the numbers 0, 1, ... of the candidates."""
-        return "candidate"
+    def read(self, question: Question) -> Column:
+        """The numbers 0, 1, ... of the candidates, in a column of that name."""
+        if callable(question.query):
+            return question.codes(self.size, "DPSGD")
+        return question.numbers("candidate", self.size, "DPSGD")
 
     @property
     def guarantee(self) -> Guarantee:

@@ -15,19 +15,20 @@ from typing import Any
 import numpy as np
 
 from dprad import bounds
-from dprad.attacks.optimal import optimal_attack
+from dprad.attacks.counting import counted, interval_of, player
+from dprad.attacks.optimal import best_attack
 from dprad.errors import DpradError, number, whole
 from dprad.exact.posterior import brackets, expanded
-from dprad.game.game import play
-from dprad.game.reading import Query, reads
+from dprad.game.query import Query
+from dprad.game.question import Question
 from dprad.model.priors import Prior
 from dprad.model.results import Bound
 from dprad.model.threats import Threat
 from dprad.numerics.arrays import BoolArray, FloatArray
 from dprad.numerics.intervals import betting, clopper_pearson
+from dprad.numerics.random import Seed, seed
 from dprad.paper.attack import paper_attack
 from dprad.training.mechanism import DPSGD
-from dprad.verbs.simulate import hits, interval_of, player
 
 Pair = tuple[float, float]
 
@@ -100,7 +101,7 @@ def training_risks(
     threats: Sequence[Threat] | Threat | None = None,
     query: Query | None = None,
     confidence: float = 0.95,
-    rng: int = 0,
+    rng: Seed = 0,
 ) -> list[TrainingRisk]:
     """Risks of several attackers on `DPSGD`, from the same trainings.
 
@@ -132,8 +133,8 @@ def training_risks(
     level = number(confidence, "confidence", low=0, high=1)
     if prior.probabilities is None:
         raise DpradError(f"training_risks needs a table of records, but the prior is {prior.kind}.")
-    read = reads(mechanism, prior, threats[0], query)
-    random = np.random.default_rng(whole(rng, "rng", low=0, hint="It is a seed."))
+    read = mechanism.read(Question.of(prior, threats[0], query))
+    random = np.random.default_rng(seed(rng))
     records = random.choice(len(read), size=n, p=prior.probabilities)
     others = random.choice(len(read), size=n, p=prior.probabilities)
     outputs = mechanism.sample(read[records], random)
@@ -154,27 +155,20 @@ def _risk(
     level: float,
     random: np.random.Generator,
 ) -> TrainingRisk:
-    game, n = play(prior, threat), len(outputs)
-    read = reads(mechanism, prior, threat, query)
-    assert prior.probabilities is not None and game.luck is not None
-    weight, points = game.at_values(read, prior.probabilities)
+    question = Question.of(prior, threat, query)
+    game, n = question.table("training_risks"), len(outputs)
+    weight, points = game.at_values(mechanism.read(question), game.pi)
     log = mechanism.log_likelihood(expanded(outputs), points)
     gain, _, rero = brackets(game, weight, log)
 
     def count(attack: Any) -> tuple[BoolArray, FloatArray]:
-        play_attack = player(attack, game, prior, threat)
-        guess = play_attack(outputs, records, random)
-        right = hits(game, records, guess)
-        if game.nothing_known:
-            assert game.luck is not None
-            return right, np.where(guess >= 0, game.luck[guess], 0.0)
-        return right, hits(game, others, play_attack(outputs, others, random)).astype(float)
+        play = player(attack, question)
+        return counted(play, game, outputs, records, random, lambda: others)[1:]
 
-    right, luck = count(optimal_attack(mechanism, prior=prior, threat=threat, query=query))
+    right, luck = count(best_attack(mechanism, question))
     ruled = count(paper_attack(mechanism, prior=prior, threat=threat, query=query))
     found = bounds.evaluate(mechanism.guarantee, game)
-    best = bounds.least(found, "rad")
-    assert best.value is not None
+    best, bound = bounds.least(found, "rad")
     paper = None
     if mechanism.sample_rate == 1:
         curve = bounds.evaluate(mechanism.paper_guarantee, game)
@@ -195,7 +189,7 @@ def _risk(
         rero_interval=betting(rero, level),
         paper_rule=float((ruled[0] - ruled[1]).mean()),
         paper_rule_interval=interval_of(*ruled, game, level),
-        bound=best.value,
+        bound=bound,
         bound_title=best.title,
         bounds=found,
         paper_bound=paper,

@@ -7,12 +7,16 @@ from typing import Any
 from dprad import bounds
 from dprad.errors import DpradError, number, whole
 from dprad.exact import Sampling, solve, solve_continuous
-from dprad.game.game import Game, play
-from dprad.game.reading import Query, reads
+from dprad.game.game import Classes
+from dprad.game.query import Query
+from dprad.game.question import Posed, Question
+from dprad.mechanisms.base import Mechanism
+from dprad.mechanisms.foreign import as_mechanism
 from dprad.model.guarantees import ADD_REMOVE, Guarantee
 from dprad.model.priors import Prior
 from dprad.model.results import Risk
 from dprad.model.threats import Threat
+from dprad.numerics.random import Seed, seed
 from dprad.runtime.memory import limit
 
 # Beyond this share of unique rows a sample says little about the population.
@@ -32,7 +36,7 @@ def assess(
     query: Query | None = None,
     trials: int = 20_000,
     confidence: float = 0.95,
-    rng: int = 0,
+    rng: Seed = 0,
     workers: int = 1,
     memory: float | str | None = None,
 ) -> Risk:
@@ -51,9 +55,9 @@ def assess(
         What the mechanism reads of a record: a column, several, or a callable on the support.
         Default: the only column, or the target if that is one column, or the whole record.
     trials, confidence, rng, workers
-        Draws, confidence of the interval, seed and threads, where the risk can only be estimated
-        (compositions, and tolerances with large unary encodings). The same seed gives the same
-        result, for any number of workers.
+        Draws, confidence of the interval, seed (or `SeedSequence`, or `Generator`) and threads,
+        where the risk can only be estimated (compositions, and tolerances with large unary
+        encodings). The same seed gives the same result, for any number of workers.
     memory
         The most to hold at once, in bytes or as "500 MB" (default: what the machine has). Tighter
         is slower; a question that cannot be answered within is refused with a sentence.
@@ -74,113 +78,93 @@ def assess(
     (0.25, 0.75, 'exact')
 
     """
-    sampling = Sampling(
+    sampling = sampled(trials, confidence, rng, workers)
+    with limit(memory):
+        return answer(subject, Question.of(prior, threat, query), sampling)
+
+
+def sampled(trials: int, confidence: float, rng: Seed, workers: int = 1) -> Sampling:
+    """How to sample where a risk can only be estimated, checked."""
+    return Sampling(
         trials=whole(trials, "trials", low=2),
         confidence=number(confidence, "confidence", low=0, high=1),
-        seed=whole(rng, "rng", low=0, hint="It is a seed."),
+        seed=seed(rng),
         workers=whole(workers, "workers", low=1),
     )
-    with limit(memory):
-        return _answer(subject, prior, Threat() if threat is None else threat, query, sampling)
 
 
-def _answer(
-    subject: Any, prior: Prior, threat: Threat, query: Query | None, sampling: Sampling
-) -> Risk:
-    game = play(prior, threat)
+def answer(subject: Any, question: Question, sampling: Sampling) -> Risk:
+    """The risk of a guarantee or a mechanism, for a question that is prepared already."""
     if isinstance(subject, Guarantee):
-        if query is not None:
+        if question.query is not None:
             raise DpradError("query says what a mechanism reads; a guarantee takes none.")
-        return _promised(subject, prior, threat, game)
-    if isinstance(subject, type):
-        raise DpradError(
-            f"assess takes an object, but got the class {subject.__name__}. Give its parameters: "
-            f"{subject.__name__}(...)."
-        )
-    if prior.kind == "unknown" and hasattr(subject, "guarantee"):
-        raise DpradError(
-            f"{type(subject).__name__} needs a prior, but it is unknown. For an answer without "
-            "one, assess its promise: assess(mechanism.guarantee, ...)."
-        )
-    return _run(subject, prior, threat, game, query, sampling)
+        return _promised(subject, question)
+    return _run(as_mechanism(subject, "assess"), question, sampling)
 
 
-def _promised(guarantee: Guarantee, prior: Prior, threat: Threat, game: Game) -> Risk:
-    found = bounds.evaluate(guarantee, game)
-    best, rero = bounds.least(found, "rad"), bounds.least(found, "rero")
-    assert best.value is not None and rero.value is not None
+def _promised(guarantee: Guarantee, question: Question) -> Risk:
+    prior, game = question.prior, question.game
+    table = bounds.evaluate(guarantee, game)
+    (best, rad), (_, rero) = bounds.least(table, "rad"), bounds.least(table, "rero")
     neighbours = "The promise compares data sets in which one record is replaced."
     if guarantee.neighbours == ADD_REMOVE:
         neighbours = "The promise compares data sets with and without the person."
     return Risk(
-        rad=best.value,
-        interval=(0.0, best.value),
+        rad=rad,
+        interval=(0.0, rad),
         kind="upper-bound",
         method=best.title,
         success_in=None,
         success_out=None,
-        rero=rero.value,
+        rero=rero,
         baseline=None if prior.kind == "unknown" else game.p_plus,
         kappa=prior.kappa,
-        normalised=_normalised(best.value, prior),
-        bounds=found,
+        normalised=_normalised(rad, prior),
+        bounds=table,
         subject=guarantee.describe(),
-        threat=threat.describe(),
+        threat=question.describe(),
         prior=repr(prior),
-        assumptions=(
-            _PROMISE,
-            neighbours,
-            _INFORMED,
-            _population(prior),
-            _INDEPENDENT,
-        ),
+        assumptions=(_PROMISE, neighbours, _INFORMED, _population(prior), _INDEPENDENT),
     )
 
 
-def _run(
-    subject: Any,
-    prior: Prior,
-    threat: Threat,
-    game: Game,
-    query: Query | None,
-    sampling: Sampling,
-) -> Risk:
-    if prior.kind == "continuous":
-        if query is not None:
-            raise DpradError("query goes with a table of records; a continuous prior is a number.")
-        solution = solve_continuous(
-            subject, prior, threat.eta, game, lambda g, v, p: solve(subject, g, v, p, sampling)
+def _run(mechanism: Mechanism, question: Question, sampling: Sampling) -> Risk:
+    prior, game = question.prior, question.game
+    if prior.kind == "unknown":
+        raise DpradError(
+            f"{mechanism.describe()['kind']} needs a prior, but it is unknown. For an answer "
+            "without one, assess its promise: assess(mechanism.guarantee, ...)."
         )
+    if isinstance(game, Classes):
+        solution = solve(mechanism, Posed(game, mechanism.read(question)), sampling)
+    elif question.query is not None:
+        raise DpradError("query goes with a table of records; a continuous prior is a number.")
     else:
-        read = reads(subject, prior, threat, query)
-        assert prior.probabilities is not None
-        solution = solve(subject, game, read, prior.probabilities, sampling)
+        solution = solve_continuous(
+            mechanism, prior, question.threat.eta, game, lambda p: solve(mechanism, p, sampling)
+        )
     # rounding can leave a risk of -1e-17 or a success of 1 + 1e-16
     most = min(game.unlike, prior.unlike)
     rad = min(max(solution.rad, 0.0), most)
     out = min(max(solution.success_out, 0.0), 1.0)
+    bound = solution.kind == "upper-bound"
+    assumed = () if mechanism.assumes is None else (mechanism.assumes,)
     return Risk(
         rad=rad,
         interval=_within(solution.interval or (rad, rad), most),
         kind=solution.kind,
         method=solution.method,
-        success_in=None if solution.kind == "upper-bound" else min(1.0, out + rad),
-        success_out=None if solution.kind == "upper-bound" else out,
+        success_in=None if bound else min(1.0, out + rad),
+        success_out=None if bound else out,
         rero=min(1.0, solution.rero),
         baseline=game.p_plus,
         kappa=prior.kappa,
         normalised=_normalised(rad, prior),
         bounds=(),
-        subject=subject.describe(),
-        threat=threat.describe(),
+        subject=mechanism.describe(),
+        threat=question.describe(),
         prior=repr(prior),
-        assumptions=(
-            _IMPLEMENTED,
-            *([subject.assumes] if hasattr(subject, "assumes") else []),
-            _INFORMED,
-            _population(prior),
-            _INDEPENDENT,
-        ),
+        assumptions=(_IMPLEMENTED, *assumed, _INFORMED, _population(prior), _INDEPENDENT),
     )
 
 

@@ -9,27 +9,27 @@ and the final check a fresh one.
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
 from dprad import bounds
-from dprad.errors import DpradError, interval, number, one_of, whole
-from dprad.game.game import Game, play
-from dprad.game.reading import Query, columns_read
-from dprad.mechanisms.bounded import HYBRID_FROM
+from dprad.errors import DpradError, number, one_of
+from dprad.exact import Sampling
+from dprad.game.query import Query
+from dprad.game.question import Question
+from dprad.mechanisms.base import Mechanism
 from dprad.model import explain
 from dprad.model.guarantees import Guarantee
 from dprad.model.priors import Prior
 from dprad.model.results import Calibration, Risk
-from dprad.model.threats import Threat, target_values
+from dprad.model.threats import Threat
+from dprad.numerics.random import Seed
 from dprad.numerics.search import Search, UnattainableError
 from dprad.runtime.progress import tell
-from dprad.verbs.assess import assess
+from dprad.verbs.assess import answer, sampled
+from dprad.verbs.dial import Dial
 
 # What can be held to a target: the extra risk, the success, the total variation of the promise, or
 # one bound of the table by name, for comparison.
@@ -41,30 +41,6 @@ ROUGH = 1e-3
 CHECKS = 40
 # How far beyond what a check asks for the next value backs off, at first.
 BACK_OFF = 1e-3
-
-
-@dataclass(frozen=True, slots=True)
-class _Range:
-    """Where a parameter is looked for, and whether risk grows with it."""
-
-    low: float
-    high: float
-    rising: bool
-    whole: bool = False
-
-
-# Parameters by name; noise scales are in units of the sensitivity.
-_RANGES = {
-    "epsilon": _Range(1e-13, 700.0, rising=True),
-    "mu": _Range(1e-13, 1e3, rising=True),
-    "tv": _Range(1e-15, 1.0, rising=True),
-    "sample_rate": _Range(1e-9, 1.0, rising=True),
-    "times": _Range(1.0, 1e6, rising=True, whole=True),
-    "steps": _Range(1.0, 1e7, rising=True, whole=True),
-    "sigma": _Range(1e-4, 1e13, rising=False),
-    "noise_multiplier": _Range(0.05, 1e6, rising=False),
-    "scale": _Range(1e-6, 1e9, rising=False),
-}
 
 
 def calibrate(
@@ -79,7 +55,7 @@ def calibrate(
     query: Query | None = None,
     trials: int = 20_000,
     confidence: float = 0.95,
-    rng: int = 0,
+    rng: Seed = 0,
     **fixed: Any,
 ) -> Calibration:
     """The least noise that keeps the extra risk at or below `max_risk`.
@@ -127,86 +103,84 @@ def calibrate(
             "calibrate takes a mechanism class (such as mechanisms.Laplace) or a function that "
             f"returns a mechanism or a guarantee, but got a {type(family).__name__}."
         )
+    question = Question.of(Prior.unknown() if prior is None else prior, threat, query)
+    dial = Dial.of(family, parameter, between, fixed, question)
+    return turned(dial, question, max_risk, sampled(trials, confidence, rng), measure=measure)
+
+
+def turned(
+    dial: Dial, question: Question, max_risk: float, sampling: Sampling, *, measure: str = "rad"
+) -> Calibration:
+    """The weakest value of a dial, for a question that is prepared already."""
     target = number(max_risk, "max_risk", low=0, high=1)
     one_of(measure, "measure", MEASURES)
-    prior = Prior.unknown() if prior is None else prior
-    threat = Threat() if threat is None else threat
-    game = play(prior, threat)
-    name = _parameter(family, parameter, fixed)
-    fixed = _sized(family, fixed, prior, threat, query)
-    where = _where(family, name, between, fixed)
-    question = {
-        "prior": prior,
-        "threat": threat,
-        "trials": whole(trials, "trials", low=2),
-        "confidence": number(confidence, "confidence", low=0, high=1),
-        "rng": whole(rng, "rng", low=0, hint="It is a seed."),
-    }
-    found: dict[float, tuple[Any, Risk | None]] = {}
-
-    def make(value: float) -> Any:
-        argument = int(value) if where.whole else value
-        try:
-            return family(**{name: argument}, **fixed) if name else family(argument)
-        except TypeError as error:
-            what = getattr(family, "__name__", "the function")
-            raise DpradError(f"{what} cannot be made: {error}.") from None
-
-    def evaluate(value: float) -> float:
-        subject = make(value)
-        if measure == "tv":
-            promise = getattr(subject, "guarantee", subject)
-            if not isinstance(promise, Guarantee):
-                raise DpradError("measure 'tv' needs something that says what it promises.")
-            found[value] = subject, None
-            return float(promise.tv)
-        risk = _assessed(subject, query, question)
-        found[value] = subject, risk
-        tell(f"calibrating, {len(found)} values tried", 0, 0)
-        return _measured(risk, measure)
-
-    search = Search(evaluate, target, where.low, where.high, where.rising, where.whole, TOLERANCE)
-    start = _start(family, target, game, fixed, where)
-    if between is not None:
-        search.rising = _direction(search)
+    trial = _Trial(dial, question, measure, sampling)
+    search = Search(
+        trial, target, dial.low, dial.high, dial.rising is not False, dial.whole, TOLERANCE
+    )
+    if dial.rising is None:
+        # whether risk grows with the value, from both ends of the range
+        search.rising = search.risk(search.high) >= search.risk(search.low)
     try:
-        first = float(round(start)) if where.whole else start
-        search.risk(first)
-        if any(r is not None and r.kind == "estimate" for _, r in found.values()):
+        start = dial.start(target, question)
+        search.risk(start)
+        if trial.estimated:
             search.tolerance = ROUGH
-        value = search.weakest(start, _edges(found[first][0], first, where))
+        value = search.weakest(start, dial.edges(trial.subjects[start], start))
     except UnattainableError as limit:
-        rough = any(r is not None and r.kind == "estimate" for _, r in found.values())
-        raise DpradError(_unattainable(limit, family, name, target, measure, rough)) from None
-    subject, risk = found[value]
-    if risk is None:
-        risk = _assessed(subject, query, question)
+        raise DpradError(_unattainable(limit, trial, target)) from None
+    subject, risk = trial.subjects[value], trial.risk(value)
     if measure == "rad" and risk.kind == "estimate":
         searched = value
-        value, subject, risk = _fresh(make, value, search, query, question)
+        value, subject, risk = _fresh(trial, value, search)
         search.tolerance += abs(value / searched - 1.0)
+    error = subject.error(0.95) if isinstance(subject, Mechanism) else None
     return Calibration(
         mechanism=subject,
-        family=_name(family, subject),
-        parameter=name or "value",
+        family=dial.title(subject),
+        parameter=dial.name or "value",
         rising=search.rising,
-        value=int(value) if where.whole else value,
+        value=int(value) if dial.whole else value,
         risk=risk,
         max_risk=target,
         measure=measure,
-        error=_error(subject),
+        error=error,
         evaluations=len(search.seen),
         tolerance=search.tolerance,
     )
 
 
-def _assessed(subject: Any, query: Query | None, question: dict[str, Any]) -> Risk:
-    return assess(subject, query=query, **question)
+@dataclass(slots=True)
+class _Trial:
+    """A value of the parameter -> what is held to the target. Remembers what was made."""
 
+    dial: Dial
+    question: Question
+    measure: str
+    sampling: Sampling
+    subjects: dict[float, Any] = field(default_factory=dict)
+    risks: dict[float, Risk] = field(default_factory=dict)
 
-def _name(family: Any, subject: Any) -> str:
-    name = str(getattr(family, "__name__", ""))
-    return name if name.isidentifier() else str(subject.describe()["kind"])
+    def __call__(self, value: float) -> float:
+        subject = self.subjects[value] = self.dial.make(value)
+        if self.measure == "tv":
+            promise = subject if isinstance(subject, Guarantee) else subject.guarantee
+            if not isinstance(promise, Guarantee):
+                raise DpradError("measure 'tv' needs something that says what it promises.")
+            return float(promise.tv)
+        tell(f"calibrating, {len(self.subjects)} values tried", 0, 0)
+        return _measured(self.risk(value), self.measure)
+
+    def risk(self, value: float) -> Risk:
+        """At a value that was tried."""
+        if value not in self.risks:
+            self.risks[value] = answer(self.subjects[value], self.question, self.sampling)
+        return self.risks[value]
+
+    @property
+    def estimated(self) -> bool:
+        """Whether any risk is an estimate."""
+        return any(risk.kind == "estimate" for risk in self.risks.values())
 
 
 def _measured(risk: Risk, measure: str) -> float:
@@ -223,22 +197,17 @@ def _measured(risk: Risk, measure: str) -> float:
     return row.value
 
 
-def _fresh(
-    make: Callable[[float], Any],
-    value: float,
-    search: Search,
-    query: Query | None,
-    question: dict[str, Any],
-) -> tuple[float, Any, Risk]:
+def _fresh(trial: _Trial, value: float, search: Search) -> tuple[float, Any, Risk]:
     """Check an estimate on random numbers the search has not seen; back off until it holds.
 
     The k-th check is made at a confidence of 1 - alpha/2^k, so that all together keep alpha.
     """
-    alpha = 1.0 - question["confidence"]
+    sampling = trial.sampling
+    alpha = 1.0 - sampling.confidence
     for k in range(1, CHECKS + 1):
-        subject = make(value)
-        sharper = {"rng": question["rng"] + 7919 * k, "confidence": 1.0 - alpha / 2**k}
-        risk = _assessed(subject, query, question | sharper)
+        subject = trial.dial.make(value)
+        sharper = replace(sampling, seed=sampling.seed + 7919 * k, confidence=1.0 - alpha / 2**k)
+        risk = answer(subject, trial.question, sharper)
         search.seen[value] = risk.interval[1]
         if risk.interval[1] <= search.target:
             return value, subject, risk
@@ -253,147 +222,9 @@ def _fresh(
     )
 
 
-def _error(subject: Any) -> float | None:
-    return float(subject.error(0.95)) if hasattr(subject, "error") else None
-
-
-def _parameter(family: Any, given: str | None, fixed: dict[str, Any]) -> str:
-    """The name of the free parameter; empty for a function of one argument by place."""
-    try:
-        names = list(inspect.signature(family).parameters)
-    except (TypeError, ValueError):
-        names = []
-    if given is not None:
-        if names and given not in names and not _takes_any(family):
-            raise DpradError(f"parameter must be one of {', '.join(names)}, but is {given!r}.")
-        if given in fixed:
-            raise DpradError(f"parameter {given!r} is to be found; do not give it a value.")
-        return given
-    free = [n for n in names if n in _RANGES and n not in fixed]
-    if len(free) == 1:
-        return free[0]
-    required = [n for n in free if _required(family, n)]
-    if len(required) == 1:
-        return required[0]
-    if len(names) == 1 and not fixed:
-        return "" if names[0] not in _RANGES else names[0]
-    raise DpradError(
-        "say which parameter is free, parameter=...; "
-        f"{getattr(family, '__name__', 'the function')} has {', '.join(names) or 'none by name'}."
-    )
-
-
-def _takes_any(family: Any) -> bool:
-    parameters = inspect.signature(family).parameters.values()
-    return any(p.kind is p.VAR_KEYWORD for p in parameters)
-
-
-def _required(family: Any, name: str) -> bool:
-    return inspect.signature(family).parameters[name].default is inspect.Parameter.empty
-
-
-def _sized(
-    family: Any, fixed: dict[str, Any], prior: Prior, threat: Threat, query: Query | None
-) -> dict[str, Any]:
-    """The size of a categorical mechanism, from the prior, if it was left out."""
-    try:
-        parameters = inspect.signature(family).parameters
-    except (TypeError, ValueError):
-        return fixed
-    missing = "size" in parameters and "size" not in fixed and _required(family, "size")
-    if not missing or prior.kind != "finite" or callable(query):
-        return fixed
-    values = target_values(prior, columns_read(prior, threat, query))[1]
-    return {**fixed, "size": len(values)}
-
-
-def _where(
-    family: Any, name: str, between: tuple[float, float] | None, fixed: dict[str, Any]
-) -> _Range:
-    usual = _RANGES.get(name)
-    if between is not None:
-        low, high = interval(between, "between")
-        if low <= 0:
-            raise DpradError(f"between must be positive, but begins at {low:g}.")
-        count = usual is not None and usual.whole
-        return _Range(low, high, usual.rising if usual else True, count)
-    if usual is None:
-        what = f"the parameter {name!r}" if name else "the argument of the function"
-        raise DpradError(f"say where to look for {what}: between=(low, high).")
-    unit = 1.0
-    if name in ("sigma", "scale"):
-        unit = number(fixed.get("sensitivity", 1.0), "sensitivity", low=0)
-    high = float(getattr(family, "highest", usual.high)) if name == "epsilon" else usual.high
-    most = float(getattr(family, "largest", math.inf))
-    return _Range(usual.low * unit, min(high * unit, most), usual.rising, usual.whole)
-
-
-def _direction(search: Search) -> bool:
-    """Whether risk grows with the value, from both ends of the range."""
-    return search.risk(search.high) >= search.risk(search.low)
-
-
-def _start(family: Any, target: float, game: Game, fixed: dict[str, Any], where: _Range) -> float:
-    """A first guess: closed forms for uniform priors, which are near for others too."""
-    name = getattr(family, "__name__", "")
-    share = min(target / game.unlike, 0.999) if game.unlike > 0 else 0.5
-    guess = math.sqrt(where.low * where.high)
-    if name in ("GRR", "PureDP", "ApproxDP"):
-        m = fixed.get("size", 2)
-        guess = math.log1p(m * share / (1.0 - share))
-    elif name in ("Laplace", "Geometric", "Staircase"):
-        m = len(game.probabilities) if game.probabilities is not None else 2
-        guess = -2.0 * max(m - 1, 1) * math.log1p(-share)
-    elif name in ("Gaussian", "DiscreteGaussian"):
-        from scipy.special import ndtri
-
-        m = len(game.probabilities) if game.probabilities is not None else 2
-        gap = float(fixed.get("sensitivity", 1.0)) / max(m - 1, 1)
-        guess = gap / (2.0 * float(ndtri((1.0 + share) / 2)))
-    elif name == "dpsgd" and _sensible(fixed):
-        # the central limit: mu = rate sqrt(steps (e^{1/sigma^2} - 1)), and TV = 2 Phi(mu/2) - 1
-        from scipy.special import ndtri
-
-        mu = 2.0 * float(ndtri((1.0 + min(target, 0.999)) / 2))
-        moment = (mu / fixed["sample_rate"]) ** 2 / fixed["steps"]
-        guess = 1.0 / math.sqrt(math.log1p(moment)) if moment > 0 else guess
-    elif name and where.rising and where.high >= 700.0:
-        guess = 1.0
-    elif where.rising and not where.whole:
-        guess = min(1.0, guess)
-    return min(max(guess, where.low), where.high)
-
-
-def _sensible(fixed: dict[str, Any]) -> bool:
-    """Whether a training is described by numbers that a formula can take."""
-    given = [fixed.get("sample_rate"), fixed.get("steps")]
-    return all(isinstance(v, int | float) and v > 0 for v in given)
-
-
-def _edges(subject: Any, value: float, where: _Range) -> list[float]:
-    """Values of epsilon at which a whole parameter inside the mechanism changes.
-
-    Read off a mechanism that was made: whatever made it, if the free value is its epsilon.
-    """
-    kind, size = type(subject).__name__, getattr(subject, "size", 1)
-    if getattr(subject, "epsilon", None) != value:
-        return []
-    if kind == "SubsetSelection":
-        odds = size / (np.arange(1, size // 2 + 2) + 0.5) - 1.0
-        return [float(e) for e in np.log(odds[odds > 1.0])]
-    if kind == "OLH":
-        count = min(math.exp(where.high), 1e5)
-        return [float(e) for e in np.log(np.arange(1, int(count)) + 0.5)]
-    if kind == "HadamardResponse":
-        return [k * math.log(2.0) for k in range(1, int(math.log2(2 * size)) + 1)]
-    return [HYBRID_FROM] if kind == "Hybrid" else []
-
-
-def _unattainable(
-    limit: UnattainableError, family: Any, name: str, target: float, measure: str, rough: bool
-) -> str:
-    what = getattr(family, "__name__", "the mechanism")
-    risk = explain.MEASURES.get(measure, f"bound {measure}")
+def _unattainable(limit: UnattainableError, trial: _Trial, target: float) -> str:
+    what, name = trial.dial.called("the mechanism"), trial.dial.name
+    risk = explain.MEASURES.get(trial.measure, f"bound {trial.measure}")
     if limit.every:
         return (
             f"every {name or 'value'} meets max_risk = {target:g}: the {risk} of {what} does not "
@@ -402,7 +233,8 @@ def _unattainable(
         )
     if target == 0:
         return f"no noise reaches max_risk = 0: {what} always tells something. Accept a small risk."
-    hint = " It is estimated, and this is the upper end: give more trials." if rough else ""
+    more = " It is estimated, and this is the upper end: give more trials."
+    hint = more if trial.estimated else ""
     return (
         f"no {name or 'value'} in the range that is searched meets max_risk = {target:g}: the "
         f"{risk} of {what} is still {limit.extreme:.6g} at {name or 'value'} = {limit.value:g}."

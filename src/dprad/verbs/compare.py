@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from dprad.errors import DpradError
-from dprad.game.reading import Query
+from dprad.exact import Sampling
+from dprad.game.query import Query
+from dprad.game.question import Question
+from dprad.mechanisms.foreign import as_mechanism
 from dprad.model.guarantees import Guarantee
 from dprad.model.priors import Prior
 from dprad.model.results import Calibration, Candidate, Comparison, Risk
 from dprad.model.threats import Threat
-from dprad.verbs.assess import assess
+from dprad.numerics.random import Seed
+from dprad.verbs.assess import answer, sampled
 
 
 def compare(
@@ -21,7 +26,7 @@ def compare(
     threat: Threat | None = None,
     query: Query | None = None,
     trials: int = 20_000,
-    rng: int = 0,
+    rng: Seed = 0,
 ) -> Comparison:
     """Risk and error of several mechanisms, guarantees or calibrations, least risk first.
 
@@ -44,14 +49,21 @@ def compare(
         raise DpradError("compare takes a list of mechanisms, but got something else.") from None
     if not subjects:
         raise DpradError("compare takes a list of mechanisms, but it is empty.")
-    found = []
+    return compared(subjects, Question.of(prior, threat, query), sampled(trials, 0.95, rng))
+
+
+def compared(subjects: Iterable[Any], question: Question, sampling: Sampling) -> Comparison:
+    """The same for a question that is prepared already."""
+    promised = replace(question, query=None)  # a guarantee reads nothing
+    rows: list[tuple[Any, Risk, float | None, float | None]] = []
     for subject in subjects:
-        extra: dict[str, Any] = {} if isinstance(subject, Guarantee) else {"query": query}
-        risk = assess(subject, prior=prior, threat=threat, trials=trials, rng=rng, **extra)
-        error = float(subject.error(0.95)) if hasattr(subject, "error") else None
-        variance = float(subject.variance()) if hasattr(subject, "variance") else None
-        found.append((subject, risk, error, variance))
-    found.sort(key=lambda row: row[1].rad)
+        if isinstance(subject, Guarantee):
+            rows.append((subject, answer(subject, promised, sampling), None, None))
+            continue
+        mechanism = as_mechanism(subject, "compare")
+        risk = answer(mechanism, question, sampling)
+        rows.append((subject, risk, mechanism.error(0.95), mechanism.variance()))
+    rows.sort(key=lambda row: row[1].rad)
     return Comparison(
         candidates=tuple(
             Candidate(
@@ -60,9 +72,9 @@ def compare(
                 risk=risk,
                 error=error,
                 variance=variance,
-                frontier=not any(_beats(other, (risk, error, variance)) for other in found),
+                frontier=not any(_beats(other, (risk, error, variance)) for other in rows),
             )
-            for subject, risk, error, variance in found
+            for subject, risk, error, variance in rows
         )
     )
 

@@ -16,16 +16,17 @@ from typing import Any
 
 import numpy as np
 
-from dprad.attacks.optimal import OptimalAttack
-from dprad.errors import DpradError, number, shown, told, whole
-from dprad.game.game import Game, play
-from dprad.game.reading import Query, reads
+from dprad.attacks.counting import counted, interval_of, player
+from dprad.errors import DpradError, number, whole
+from dprad.game.query import Query
+from dprad.game.question import Question
 from dprad.mechanisms.black_box import own_randomness
+from dprad.mechanisms.foreign import as_mechanism
 from dprad.model.priors import Prior
 from dprad.model.results import Risk
 from dprad.model.threats import Threat
 from dprad.numerics.arrays import BoolArray, FloatArray, IntArray
-from dprad.numerics.intervals import betting, clopper_pearson
+from dprad.numerics.random import Seed, seed
 from dprad.runtime.progress import tell
 from dprad.runtime.workers import stream
 
@@ -35,19 +36,17 @@ BLOCK_ENTRIES = 2**22
 # Tasks for each worker.
 TASKS = 4
 
-Attack = Callable[..., Any]
-
 
 def simulate(
     mechanism: Any,
-    attack: Attack,
+    attack: Callable[..., Any],
     *,
     prior: Prior,
     threat: Threat | None = None,
     query: Query | None = None,
     trials: int = 10_000,
     confidence: float = 0.95,
-    rng: int = 0,
+    rng: Seed = 0,
     workers: int = 1,
 ) -> Risk:
     """The extra risk that *this* attack makes, estimated from runs.
@@ -81,39 +80,28 @@ def simulate(
     True
 
     """
-    threat = Threat() if threat is None else threat
-    game = play(prior, threat)
-    if not game.finite:
-        raise DpradError(
-            f"simulate needs a prior that is a table of records, but the prior is {prior.kind}."
-        )
-    if not hasattr(mechanism, "sample"):
-        raise DpradError(
-            f"simulate takes a mechanism, but got a {type(mechanism).__name__}. Wrap a function: "
-            "mechanisms.BlackBox(function)."
-        )
+    question = Question.of(prior, threat, query)
+    game = question.table("simulate")
+    subject = as_mechanism(mechanism, "simulate")
     if not callable(attack):
         raise DpradError(f"attack must be a function, but is a {type(attack).__name__}.")
     n = whole(trials, "trials", low=2)
     level = number(confidence, "confidence", low=0, high=1)
-    seed = whole(rng, "rng", low=0, hint="It is a seed.")
-    own_randomness(mechanism, whole(workers, "workers", low=1))
-    assert prior.probabilities is not None and game.guesses is not None
-    read = reads(mechanism, prior, threat, query)
-    play_attack = player(attack, game, prior, threat)
+    start = seed(rng)
+    own_randomness(subject, whole(workers, "workers", low=1))
+    read = subject.read(question)
+    play_attack = player(attack, question)
     step = max(16, min(BLOCK_RUNS, BLOCK_ENTRIES // len(read)))
 
     def runs(index: int, count: int) -> tuple[BoolArray, FloatArray]:
-        random = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(index,)))
-        z = random.choice(len(read), size=count, p=prior.probabilities)
-        outputs = mechanism.sample(read[z], random)
-        guess = play_attack(outputs, z, random)
-        right = hits(game, z, guess)
-        if game.nothing_known:
-            assert game.luck is not None
-            return right, np.where(guess >= 0, game.luck[guess], 0.0)
-        other = random.choice(len(read), size=count, p=prior.probabilities)
-        return right, hits(game, other, play_attack(outputs, other, random)).astype(float)
+        random = np.random.default_rng(np.random.SeedSequence(start, spawn_key=(index,)))
+        z = random.choice(len(read), size=count, p=game.pi)
+        outputs = subject.sample(read[z], random)
+
+        def others() -> IntArray:
+            return random.choice(len(read), size=count, p=game.pi)
+
+        return counted(play_attack, game, outputs, z, random, others)[1:]
 
     def several(blocks: list[tuple[int, int]]) -> list[tuple[BoolArray, FloatArray]]:
         return [runs(*each) for each in blocks]
@@ -141,8 +129,8 @@ def simulate(
         kappa=prior.kappa,
         normalised=rad / prior.unlike if prior.unlike > 0 else 0.0,
         bounds=(),
-        subject=mechanism.describe() if hasattr(mechanism, "describe") else {"kind": "function"},
-        threat=threat.describe(),
+        subject=subject.describe(),
+        threat=question.describe(),
         prior=repr(prior),
         assumptions=(
             "The numbers are those of this attack; a better one may gain more.",
@@ -150,93 +138,3 @@ def simulate(
             "Records of different people are independent draws from the prior.",
         ),
     )
-
-
-def interval_of(
-    right: BoolArray, luck: FloatArray, game: Game, confidence: float
-) -> tuple[float, float]:
-    """From exact binomial intervals where all guesses are equally lucky, else for terms in [-1, 1].
-
-    Which one is decided by the game, never by the runs. All guesses with luck c: RAD is
-    Pr[right] - c Pr[not a pass], and both are proportions (a tenth of alpha for the second).
-    """
-    blind = game.luck
-    assert blind is not None
-    if game.nothing_known and float(np.ptp(blind)) <= 1e-12 * float(blind.max()):
-        n, alpha, each = len(right), 1.0 - confidence, float(blind.max())
-        low, high = clopper_pearson(int(right.sum()), n, 1.0 - 0.9 * alpha)
-        least, most = clopper_pearson(int(np.count_nonzero(luck)), n, 1.0 - 0.1 * alpha)
-        return low - each * most, high - each * least
-    low, high = betting((right - luck + 1.0) / 2, confidence)
-    return 2 * low - 1, 2 * high - 1
-
-
-def hits(game: Game, records: IntArray, guess: IntArray) -> BoolArray:
-    """Which guesses (codes, -1 for a pass) are right about which records."""
-    assert game.target_of is not None and game.right is not None
-    hit = np.zeros(len(records), dtype=bool)
-    made = guess >= 0
-    hit[made] = game.right(game.target_of[records[made]], guess[made])
-    return hit
-
-
-def player(
-    attack: Attack, game: Game, prior: Prior, threat: Threat
-) -> Callable[[Any, IntArray, np.random.Generator], IntArray]:
-    """The attack on codes: ``play(outputs, records, rng)`` gives codes of guesses, -1: a pass."""
-    assert game.fiber_of is not None and game.guesses is not None
-    fiber_of = game.fiber_of
-    if isinstance(attack, OptimalAttack) and _same(attack.game, game, attack.labels, threat, prior):
-        return lambda outputs, records, rng: attack.codes(outputs, fiber_of[records], rng)
-    labels = threat.known(prior)
-    number = {v: i for i, v in enumerate(game.guesses.tolist())}
-
-    def called(outputs: Any, records: IntArray, rng: np.random.Generator) -> IntArray:  # noqa: ARG001
-        try:
-            given = attack(outputs, None if labels is None else labels[records])
-        except DpradError:
-            raise
-        except Exception as error:
-            raise DpradError(f"attack failed: {told(error)}.") from None
-        try:
-            guesses = given.tolist() if isinstance(given, np.ndarray) else list(given)
-            len(guesses)
-        except TypeError:
-            raise DpradError(
-                f"attack must return a list of guesses, but returned {shown(given)}."
-            ) from None
-        if len(guesses) != len(records):
-            raise DpradError(
-                f"attack must return one guess an output, but returned {len(guesses)} for "
-                f"{len(records)} outputs."
-            )
-        try:
-            codes = [-1 if g is None else number[g] for g in guesses]
-        except (KeyError, TypeError):
-            strange = next(g for g in guesses if g is not None and not _known(g, number))
-            raise DpradError(
-                "attack must guess values of the target, or None for a pass, but guessed "
-                f"{shown(strange)}. Values that never occur can be put into the prior with domain=."
-            ) from None
-        return np.array(codes, dtype=np.intp)
-
-    return called
-
-
-def _known(guess: Any, number: dict[Any, int]) -> bool:
-    try:
-        return guess in number
-    except TypeError:
-        return False
-
-
-def _same(made: Game, game: Game, labels: Any, threat: Threat, prior: Prior) -> bool:
-    """Whether an attack was made for this very game, so that its codes mean the same."""
-    assert made.guesses is not None and game.guesses is not None
-    own = threat.known(prior)
-    if (labels is None) != (own is None):
-        return False
-    alike = [(made.guesses, game.guesses), (made.fiber_of, game.fiber_of)]
-    if labels is not None:
-        alike.append((labels, own))
-    return all(np.array_equal(np.asarray(a), np.asarray(b)) for a, b in alike)

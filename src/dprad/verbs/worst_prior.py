@@ -16,11 +16,14 @@ from typing import Any
 import numpy as np
 
 from dprad.errors import DpradError, whole
+from dprad.mechanisms.base import Mechanism
+from dprad.mechanisms.foreign import as_mechanism
 from dprad.model.guarantees import Guarantee
 from dprad.model.priors import Prior
 from dprad.model.results import WorstPrior
 from dprad.model.threats import Threat
 from dprad.numerics.arrays import FloatArray
+from dprad.numerics.random import Seed, seed
 from dprad.runtime.progress import Meter
 from dprad.verbs.assess import assess
 
@@ -38,7 +41,7 @@ def worst_prior(
     threat: Threat | None = None,
     size: int | None = None,
     trials: int = 4_000,
-    rng: int = 0,
+    rng: Seed = 0,
     progress: bool = False,
 ) -> WorstPrior:
     """Search for the prior with the largest extra risk.
@@ -78,13 +81,9 @@ def worst_prior(
             "worst_prior takes a mechanism; a guarantee is assessed for every prior at once: "
             "assess(guarantee, prior=Prior.unknown())."
         )
-    if isinstance(mechanism, type) or not hasattr(mechanism, "sample"):
-        raise DpradError(
-            "worst_prior takes a mechanism, such as mechanisms.GRR(epsilon=1.0, size=10), but got "
-            f"{mechanism!r}."
-        )
-    values = _values(mechanism, size)
-    promise = getattr(mechanism, "guarantee", None)
+    subject, start = as_mechanism(mechanism, "worst_prior"), seed(rng)
+    values = _values(subject, size)
+    promise = subject.guarantee
     if promise is None:
         raise DpradError("worst_prior needs to know what the mechanism promises: guarantee=...")
     bound = assess(promise, prior=Prior.unknown(), threat=threat)
@@ -93,36 +92,22 @@ def worst_prior(
         return Prior.from_counts(dict(zip(values, weight.tolist(), strict=True)))
 
     def risk(weight: FloatArray) -> tuple[float, bool]:
-        found = assess(mechanism, prior=made(weight), threat=threat, trials=trials, rng=rng)
-        return found.rad, found.kind == "estimate"
+        answer = assess(subject, prior=made(weight), threat=threat, trials=trials, rng=start)
+        return answer.rad, answer.kind == "estimate"
 
     best = _Search(risk, len(values), progress).best()
     prior = made(best)
-    final = assess(mechanism, prior=prior, threat=threat, rng=rng + 1)
+    final = assess(subject, prior=prior, threat=threat, rng=start + 1)
     return WorstPrior(prior=prior, risk=final, bound=bound)
 
 
-def _values(mechanism: Any, size: int | None) -> list[Any]:
-    own = getattr(mechanism, "size", None)
-    if own is not None:
-        if size is not None and size != own:
-            raise DpradError(f"size must be that of the mechanism, {own}, but is {size!r}.")
-        return list(range(own))
+def _values(mechanism: Mechanism, size: int | None) -> list[Any]:
     count = 10 if size is None else whole(size, "size", low=1)
-    # of a composition, what its first part reads
-    first = getattr(mechanism, "mechanisms", (mechanism,))[0]
-    span = getattr(first, "clamp", None) or getattr(first, "bounds", None)
-    if span is None:
-        if not hasattr(first, "sensitivity"):
-            raise DpradError(
-                f"worst_prior cannot tell which numbers a {type(mechanism).__name__} reads."
-            )
-        span = (0.0, first.sensitivity)
-    low, high = span[0], min(span[1], span[0] + getattr(first, "sensitivity", np.inf))
-    points = np.linspace(low, high, count)
-    if getattr(first, "whole", False):
-        points = np.unique(np.rint(points))
-    return [float(v) for v in points]
+    values = mechanism.spread(count)
+    own = values == list(range(len(values)))  # codes, which a mechanism has or has not
+    if size is not None and own and len(values) != count:
+        raise DpradError(f"size must be that of the mechanism, {len(values)}, but is {size!r}.")
+    return values
 
 
 class _SpentError(Exception):

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dprad.attacks.optimal import optimal_attack
+from dprad.attacks.optimal import best_attack
 from dprad.data import datasets
 from dprad.data.tables import read_rows
 from dprad.mechanisms import GRR, OUE, SubsetSelection
@@ -154,22 +154,19 @@ def _surprise(rows: list[Row], city: str, epsilon: float) -> str:
 
 def found_at(prior: Prior, epsilon: float, metres: float) -> FloatArray:
     """For GRR: chance that the attacker is near enough, for a person at each place."""
-    from dprad.game.game import play
+    from dprad.game.question import Question
 
-    assert prior.size is not None
-    grr = GRR(epsilon=epsilon, size=prior.size)
+    grr = GRR(epsilon=epsilon, size=len(prior.table))
     threat = Threat(loss="haversine", eta=metres)
-    game = play(prior, threat)
-    outputs = np.arange(prior.size)
-    zero = np.zeros(prior.size, dtype=np.intp)
-    guess = optimal_attack(grr, prior=prior, threat=threat).codes(
-        outputs, zero, np.random.default_rng(0)
-    )
-    assert game.right is not None and game.target_of is not None
-    chance = np.zeros(prior.size)
-    for z in range(prior.size):
+    question, size = Question.of(prior, threat), grr.size
+    game = question.table("a map")
+    outputs = np.arange(size)
+    zero = np.zeros(size, dtype=np.intp)
+    guess = best_attack(grr, question).codes(outputs, zero, np.random.default_rng(0))
+    chance = np.zeros(size)
+    for z in range(size):
         made = guess >= 0
-        near = np.zeros(prior.size, dtype=bool)
+        near = np.zeros(size, dtype=bool)
         near[made] = game.right(np.full(made.sum(), game.target_of[z]), guess[made])
         lies = grr.lie * (near.sum() - near[z])
         chance[z] = lies + grr.truth * near[z]
@@ -200,7 +197,6 @@ def _draw(figure: Any, rows: list[Row], cities: Any, priors: Any) -> None:
         left.legend(fontsize=7)
         prior = priors[city]
         chance = found_at(prior, SHOWN, METRES[0])
-        assert prior.support is not None
         place = np.array([list(map(float, p)) for p in prior.support.tolist()])
         from matplotlib.collections import LineCollection
 

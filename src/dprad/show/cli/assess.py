@@ -3,31 +3,39 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from dprad.errors import DpradError, number
+from dprad.mechanisms import catalogue
+from dprad.mechanisms.catalogue import FAMILIES, NUMBERS, PROMISES
+from dprad.model.guarantees import KINDS
 from dprad.show.cli import options
 from dprad.show.cli.options import OUTPUT, SUBJECT, Feared, Population, without
 from dprad.show.cli.output import show, show_json
 from dprad.show.cli.scenario import alone, assessed
 
 _NOBODY, _ANYONE = Population(), Feared()
+if TYPE_CHECKING:
+    Numbers = Any
+    _NONE: Any
+else:
+    Numbers = options.number_options(SUBJECT, *NUMBERS.values())
+    _NONE = Numbers()
+_MECHANISM = (
+    f"Assess a mechanism instead: {options.named_mechanisms()}. It reads the target, or the only "
+    "column."
+)
 
 
 def assess(
     scenario: Path | None = None,
     /,
     *,
-    epsilon: Annotated[float | None, Parameter(group=SUBJECT)] = None,
-    delta: Annotated[float | None, Parameter(group=SUBJECT)] = None,
-    mu: Annotated[float | None, Parameter(group=SUBJECT)] = None,
-    tv: Annotated[float | None, Parameter(group=SUBJECT)] = None,
+    numbers: Numbers = _NONE,
     neighbours: Annotated[str | None, Parameter(group=SUBJECT)] = None,
-    mechanism: Annotated[str | None, Parameter(group=SUBJECT)] = None,
-    sigma: Annotated[float | None, Parameter(group=SUBJECT)] = None,
-    sensitivity: Annotated[float | None, Parameter(group=SUBJECT)] = None,
+    mechanism: Annotated[str | None, Parameter(group=SUBJECT, help=_MECHANISM)] = None,
     clamp: Annotated[str | None, Parameter(group=SUBJECT)] = None,
     population: Population = _NOBODY,
     feared: Feared = _ANYONE,
@@ -43,25 +51,12 @@ def assess(
     ----------
     scenario
         A scenario file (`dprad init` writes one) instead of all other options.
-    epsilon
-        Promise epsilon-DP, or (epsilon, delta)-DP with --delta.
-    delta
-        The delta that goes with --epsilon.
-    mu
-        Promise mu-Gaussian DP.
-    tv
-        Promise a total variation.
+    numbers
+        What is promised, or how much noise.
     neighbours
         replace-one or add-remove: what the promise compares. Required for a promise.
     mechanism
-        Assess a mechanism instead. For categories grr, oue, sue, subset, olh, blh, hadamard, the,
-        she; for numbers laplace, geometric, staircase, duchi, piecewise, hybrid, exponential (all
-        with --epsilon), gaussian, discrete-gaussian (with --sigma). It reads the target, or the
-        only column.
-    sigma
-        Standard deviation of gaussian noise.
-    sensitivity
-        How far one record can move the number (default: the range of its values).
+        Assess a mechanism instead.
     clamp
         The interval to which noisy numbers are moved, as low:high.
     max_risk
@@ -81,9 +76,9 @@ def assess(
 
     if scenario is not None:
         alone(
-            {"--epsilon": epsilon, "--delta": delta, "--mu": mu, "--tv": tv, "--sigma": sigma}
+            options.given(numbers)
             | {"--neighbours": neighbours, "--mechanism": mechanism, "--clamp": clamp}
-            | {"--sensitivity": sensitivity, "--max-risk": max_risk}
+            | {"--max-risk": max_risk}
             | population.given()
             | feared.given()
         )
@@ -91,16 +86,19 @@ def assess(
     limit = None if max_risk is None else number(max_risk, "--max-risk", low=0, high=1)
     prior = population.prior()
     threat = feared.threat()
+    given = options.given(numbers)
     subject: Any
     if mechanism is None:
-        noise = {"--sigma": sigma, "--sensitivity": sensitivity, "--clamp": clamp}
-        without("a promise", noise)
-        subject = _promise(epsilon, delta, mu, tv, neighbours)
+        promised = {f"--{p.name}" for kind in KINDS for p in kind.takes}
+        noise = {name: value for name, value in given.items() if name not in promised}
+        without("a promise", noise | {"--clamp": clamp})
+        subject = _promise(given, neighbours)
     else:
-        without("--mechanism", {"--mu": mu, "--tv": tv, "--neighbours": neighbours})
-        given: dict[str, Any] = {"--epsilon": epsilon, "--delta": delta, "--sigma": sigma}
-        given |= {"--sensitivity": sensitivity, "--clamp": clamp}
-        subject = options.mechanism(mechanism, given, prior, threat)
+        taken = {f"--{name}" for kind in FAMILIES.values() for name in kind.card.takes}  # type: ignore[union-attr]
+        others = {name: value for name, value in given.items() if name not in taken}
+        without("--mechanism", others | {"--neighbours": neighbours})
+        chosen = {name: value for name, value in given.items() if name in taken}
+        subject = options.mechanism(mechanism, chosen | {"--clamp": clamp}, prior, threat)
     risk = dprad.assess(subject, prior=prior, threat=threat)
     exceeded = limit is not None and risk.interval[1] > limit
     if json:
@@ -113,20 +111,11 @@ def assess(
     return int(exceeded)
 
 
-def _promise(
-    epsilon: float | None,
-    delta: float | None,
-    mu: float | None,
-    tv: float | None,
-    neighbours: str | None,
-) -> Any:
-    from dprad.mechanisms import catalogue
-
-    numbers = {"epsilon": epsilon, "mu": mu, "tv": tv}
-    given = [f"--{n}" for n, v in numbers.items() if v is not None]
-    if len(given) != 1:
-        what = " and ".join(given) if given else "none"
-        raise DpradError(f"give one of --epsilon, --mu and --tv, but got {what}.")
-    if epsilon is None:
-        without(given[0], {"--delta": delta})
-    return catalogue.promise(numbers | {"delta": delta, "neighbours": neighbours or ""})
+def _promise(given: dict[str, Any], neighbours: str | None) -> Any:
+    numbers = {name.removeprefix("--"): value for name, value in given.items()}
+    named = [f"--{name}" for name in PROMISES if numbers[name] is not None]
+    if len(named) != 1:
+        *most, last = (f"--{name}" for name in PROMISES)
+        what = " and ".join(named) if named else "none"
+        raise DpradError(f"give one of {', '.join(most)} and {last}, but got {what}.")
+    return catalogue.promise(numbers | {"neighbours": neighbours or ""})

@@ -87,6 +87,7 @@ def audit(
 
     """
     import dprad
+    from dprad.mechanisms import catalogue
 
     run = load(subject)
     prior = population.prior()
@@ -98,9 +99,8 @@ def audit(
     if prior.kind != "finite":
         raise DpradError("say what to run it on: --records 0,1 or --data or --uniform.")
     threat = feared.threat()
-    promise: Any = dprad.PureDP(claim, neighbours=neighbours or "")
-    if delta is not None:
-        promise = dprad.ApproxDP(claim, delta, neighbours=neighbours or "")
+    numbers = {"epsilon": claim, "delta": delta, "neighbours": neighbours or ""}
+    promise = catalogue.promise(numbers)
     named = None
     if model is not None:
         named = options.mechanism(model, {"--epsilon": claim}, prior, threat)

@@ -8,13 +8,20 @@ from typing import Annotated, Any
 from cyclopts import Group, Parameter
 
 from dprad.errors import DpradError, one_of
+from dprad.model.guarantees import KINDS
+from dprad.model.parameters import DELTA
 from dprad.show.cli import options
 from dprad.show.cli.options import OUTPUT, Feared, Population, Whole, without
 from dprad.show.cli.output import show, show_json
 from dprad.show.cli.scenario import alone, calibrated
 
 _GOAL = Group("What is accepted, and what can be turned", sort_key=1)
-_PROMISES = {"pure": "PureDP", "approx": "ApproxDP", "gaussian": "GaussianDP"}
+_PROMISES = {kind.short: kind for kind in KINDS}
+_PROMISE = (
+    "Instead of a mechanism: "
+    + ", ".join(f"{kind.short} ({' and '.join(p.name for p in kind.takes)})" for kind in KINDS)
+    + "."
+)
 
 
 _NOBODY, _ANYONE = Population(), Feared()
@@ -26,7 +33,7 @@ def calibrate(
     *,
     max_risk: Annotated[float | None, Parameter(group=_GOAL)] = None,
     mechanism: Annotated[str | None, Parameter(group=_GOAL)] = None,
-    promise: Annotated[str | None, Parameter(group=_GOAL)] = None,
+    promise: Annotated[str | None, Parameter(group=_GOAL, help=_PROMISE)] = None,
     neighbours: Annotated[str | None, Parameter(group=_GOAL)] = None,
     delta: Annotated[float | None, Parameter(group=_GOAL)] = None,
     sample_rate: Annotated[float | None, Parameter(group=_GOAL)] = None,
@@ -52,7 +59,7 @@ def calibrate(
         What adds the noise: a name as for `dprad assess`, or dpsgd (with --sample-rate and
         --steps).
     promise
-        Instead of a mechanism: pure (epsilon), approx (epsilon, with --delta) or gaussian (mu).
+        Instead of a mechanism.
     neighbours
         With --promise: replace-one or add-remove.
     delta
@@ -98,14 +105,14 @@ def calibrate(
     if promise is not None:
         one_of(promise, "--promise", _PROMISES)
         without("--promise", training | noise)
-        family = getattr(dprad, _PROMISES[promise])
-        question["neighbours"] = neighbours or ""
-        if promise == "approx":
-            if delta is None:
-                raise DpradError("--promise approx needs --delta.")
-            question |= {"delta": delta, "parameter": "epsilon"}
-        else:
+        family = kind = _PROMISES[promise]
+        question |= {"neighbours": neighbours or "", "parameter": kind.takes[0].name}
+        if DELTA not in kind.takes:
             without(f"--promise {promise}", {"--delta": delta})
+        elif delta is None:
+            raise DpradError(f"--promise {promise} needs --delta.")
+        else:
+            question["delta"] = delta
     elif mechanism == "dpsgd":
         without("--mechanism dpsgd", noise | {"--delta": delta, "--neighbours": neighbours})
         missed = [name for name, value in training.items() if value is None]
@@ -118,7 +125,7 @@ def calibrate(
         without(f"--mechanism {mechanism}", training | {"--neighbours": neighbours})
         given = noise | {"--delta": delta}
         family, known = options.parts(mechanism, given, prior, threat)
-        question |= known | {"parameter": options.family(mechanism).noise}
+        question |= known | {"parameter": options.card(mechanism).takes[0]}
     plan = dprad.calibrate(family, **question)
     if json:
         show_json(plan.to_dict())

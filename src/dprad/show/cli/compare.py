@@ -57,18 +57,18 @@ def compare(
     found: list[Any] = []
     shared = {"--sensitivity": sensitivity, "--clamp": clamp}
     names = options.listed(mechanisms, "--mechanisms") or []
-    taken = {f"--{t}" for name in names for t in options.family(name).takes}
+    taken = {f"--{t}" for name in names for t in options.card(name).takes}
     unused = shared | {"--epsilon": epsilon, "--sigma": sigma}
     options.without(
         "--mechanisms " + mechanisms, {o: v for o, v in unused.items() if o not in taken}
     )
     for name in names:
-        kind = options.family(name)
-        if not values[kind.noise]:
-            raise DpradError(f"--mechanisms {name} needs values of --{kind.noise}.")
-        given = {o: v for o, v in shared.items() if o[2:] in kind.takes}
+        takes = options.card(name).takes
+        if not values[takes[0]]:
+            raise DpradError(f"--mechanisms {name} needs values of --{takes[0]}.")
+        given = {o: v for o, v in shared.items() if o[2:] in takes}
         family, known = options.parts(name, given, prior, threat)
-        found += [family(**known, **{kind.noise: v}) for v in values[kind.noise]]
+        found += [family(**known, **{takes[0]: v}) for v in values[takes[0]]]
     table = dprad.compare(found, prior=prior, threat=threat)
     if json:
         show_json(table.to_dict())

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, make_dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter
 
 from dprad.errors import DpradError, one_of
 from dprad.mechanisms import catalogue
-from dprad.mechanisms.catalogue import FAMILIES, Family
+from dprad.mechanisms.base import Card
+from dprad.model.losses import LOSSES
+from dprad.model.parameters import Parameter as Number
 
 if TYPE_CHECKING:
     from dprad.model.priors import Prior
@@ -49,25 +51,54 @@ def hands(workers: int, address: str | None) -> AbstractContextManager[int]:
     return nullcontext(workers) if address is None else cluster(address)
 
 
+def number_options(group: Group, *numbers: Number) -> Any:
+    """A class of options, one for each number that is declared."""
+    own = [
+        (n.name, Annotated[float | None, Parameter(group=group, help=n.help)], None)
+        for n in numbers
+    ]
+    return Parameter(name="*")(
+        make_dataclass(
+            "Numbers", own, frozen=True, kw_only=True, namespace={"__module__": __name__}
+        )
+    )
+
+
+def given(options: Any) -> dict[str, Any]:
+    """Options by name, None where they were not used."""
+    return {f"--{f.name}": getattr(options, f.name) for f in fields(options)}
+
+
+def named_mechanisms() -> str:
+    """Short names of the mechanisms, for help texts."""
+    cards = [card(name) for name in catalogue.FAMILIES]
+    kinds = {"codes": "for categories ", "numbers": "for numbers ", "range": "for bounded numbers "}
+    parts = [
+        words + ", ".join(c.name for c in cards if c.reads == reads)
+        for reads, words in kinds.items()
+    ]
+    return "; ".join(parts)
+
+
 def mechanism(name: str, given: dict[str, Any], prior: Prior, threat: Threat) -> Any:
     """A mechanism from its name and options, with the size or range of what it reads."""
-    noise = f"--{family(name).noise}"
+    noise = f"--{card(name).takes[0]}"
     if prior.kind == "finite" and given.get(noise) is None:
         raise DpradError(f"--mechanism {name} needs {noise}.")
     made, chosen = parts(name, given, prior, threat)
     return made(**chosen)
 
 
-def family(name: str) -> Family:
-    """A mechanism's line in the catalogue."""
-    return FAMILIES[one_of(name, "--mechanism", FAMILIES)]
+def card(name: str) -> Card:
+    """What a mechanism declares."""
+    return catalogue.card(one_of(name, "--mechanism", catalogue.FAMILIES))
 
 
 def parts(
     name: str, given: dict[str, Any], prior: Prior, threat: Threat
 ) -> tuple[Any, dict[str, Any]]:
     """The class and its arguments as far as they are known."""
-    takes = {f"--{t}" for t in family(name).takes}
+    takes = {f"--{t}" for t in card(name).takes}
     if prior.kind != "finite":
         raise DpradError(f"--mechanism {name} needs a population: give --data or --uniform.")
     without(f"--mechanism {name}", {o: v for o, v in given.items() if o not in takes})
@@ -154,6 +185,9 @@ class Population:
         )
 
 
+_LOSSES = "; ".join(f"{loss.name}: {loss.help}" for loss in LOSSES.values()) + "."
+
+
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class Feared:
@@ -165,8 +199,6 @@ class Feared:
         nothing, everything, or the columns the attacker knows, comma-separated.
     target
         The columns he is after, comma-separated (default: the whole record).
-    loss
-        exact, absolute (a numeric column) or haversine (latitude,longitude; metres).
     eta
         A guess counts if its loss is at most this.
 
@@ -174,7 +206,7 @@ class Feared:
 
     knows: Annotated[str, Parameter(group=THREAT)] = "nothing"
     target: Annotated[str | None, Parameter(group=THREAT)] = None
-    loss: Annotated[str, Parameter(group=THREAT)] = "exact"
+    loss: Annotated[str, Parameter(group=THREAT, help=_LOSSES)] = "exact"
     eta: Annotated[float, Parameter(group=THREAT)] = 0.0
 
     def given(self) -> dict[str, Any]:

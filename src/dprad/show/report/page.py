@@ -13,7 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from dprad.errors import DpradError
+from dprad.exact import Sampling
+from dprad.game.question import Question
+from dprad.mechanisms.catalogue import NUMBERS
 from dprad.model import explain
+from dprad.model.parameters import TV
 from dprad.model.results import Audit, Calibration, Comparison, Risk
 from dprad.show import plots
 from dprad.show.plots.odds import grids
@@ -21,8 +25,8 @@ from dprad.show.plots.style import svg
 from dprad.show.report.published import SAID as ROUNDED
 from dprad.show.report.published import published, why
 from dprad.show.scenario import Answers, Scenario, answer
-from dprad.verbs.assess import assess
-from dprad.verbs.compare import compare
+from dprad.show.scenario.release import Release
+from dprad.verbs.compare import compared
 
 # Values of the noise parameter on a curve, and how far it goes from the value in use.
 POINTS, REACH = 25, 4.0
@@ -199,7 +203,7 @@ def _curves(found: Answers) -> list[Section]:
         groups.setdefault(release.parameter, []).append(k)
     sections = []
     for parameter, members in groups.items():
-        if parameter == "tv":
+        if NUMBERS[parameter] is TV:
             continue
         lines, rows = {}, [("release", parameter, "extra risk")]
         used = [scenario.releases[k].numbers[parameter] for k in members]
@@ -208,8 +212,8 @@ def _curves(found: Answers) -> list[Section]:
         for k in members:
             release = scenario.releases[k]
             j = max(range(len(found.risks[k])), key=lambda i: found.risks[k][i].interval[1])
-            threat_name, threat = scenario.threats[j]
-            risks = _line(scenario, release, threat, parameter, values)
+            threat_name, question = scenario.questions[j]
+            risks = _line(release, question, values)
             if risks is None:
                 continue
             name = f"{release.name}, {threat_name}"
@@ -239,42 +243,23 @@ def _curves(found: Answers) -> list[Section]:
 def _compared(found: Answers) -> list[Section]:
     """Risk against error of the mechanisms, where there are several that read the same."""
     scenario = found.scenario
-    threat = scenario.threats[0][1]
+    attacker, question = scenario.questions[0]
     run = [r for r in scenario.releases if r.mechanism is not None]
     if len(run) < 2 or any(r.query != run[0].query for r in run):
         return []
     try:
-        table = compare(
-            [r.subject(scenario.prior, threat) for r in run],
-            prior=scenario.prior,
-            threat=threat,
-            query=run[0].query,
-        )
+        subjects = [r.subject(question.prior, question.threat) for r in run]
+        table = compared(subjects, run[0].posed(question), Sampling())
     except DpradError:
         return []
     section = _any(published(table), "")
-    said = f"What each mechanism costs in accuracy. The attacker: {scenario.threats[0][0]}."
+    said = f"What each mechanism costs in accuracy. The attacker: {attacker}."
     return [Section("Risk and usefulness", (said,), section.figure, section.table)]
 
 
-def _line(
-    scenario: Scenario, release: Any, threat: Any, parameter: str, values: list[float]
-) -> list[Risk] | None:
+def _line(release: Release, question: Question, values: list[float]) -> list[Risk] | None:
     try:
-        return [
-            published(
-                assess(
-                    replace(release, numbers=release.numbers | {parameter: v}).subject(
-                        scenario.prior, threat
-                    ),
-                    prior=scenario.prior,
-                    threat=threat,
-                    query=release.query,
-                    trials=2000,
-                )
-            )
-            for v in values
-        ]
+        return [published(release.at(v).risk(question, Sampling(trials=2000))) for v in values]
     except DpradError:
         return None
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
 from dprad.errors import DpradError
+from dprad.exact import Sampling
+from dprad.game.question import Question
 from dprad.model.guarantees import REPLACE_ONE, PureDP
-from dprad.model.priors import Prior
 from dprad.model.results import Audit, Calibration, Risk
-from dprad.model.threats import Threat
 from dprad.runtime.functions import load
-from dprad.show.scenario.file import Release, Scenario
-from dprad.verbs.assess import assess
+from dprad.show.scenario.file import Scenario
+from dprad.show.scenario.release import Release
 from dprad.verbs.audit import audit
-from dprad.verbs.calibrate import calibrate
 
 CALLS = 20_000
 
@@ -89,62 +87,33 @@ def answer(
             f"{scenario.name} asks to import and run {about['function']!r}. If you would run that "
             "code yourself, say so: --allow-code (in Python: allow_code=True)."
         )
-    # by threat first: what it makes of the population is prepared once
-    risks = _rows(
-        [_risk(scenario, release, name, threat) for release in scenario.releases]
-        for name, threat in scenario.threats
-    )
-    cells = _rows(
-        [_plan(scenario, release, threat) if plans else (None, "") for release in scenario.releases]
-        for _, threat in scenario.threats
-    )
+    rows = [
+        [_cell(scenario, release, name, question, plans) for name, question in scenario.questions]
+        for release in scenario.releases
+    ]
     return Answers(
         scenario=scenario,
-        risks=risks,
-        plans=tuple(tuple(plan for plan, _ in row) for row in cells),
-        reasons=tuple(tuple(reason for _, reason in row) for row in cells),
+        risks=tuple(tuple(risk for risk, _, _ in row) for row in rows),
+        plans=tuple(tuple(plan for _, plan, _ in row) for row in rows),
+        reasons=tuple(tuple(reason for _, _, reason in row) for row in rows),
         audits=tuple(_audits(scenario)) if audits and scenario.audit is not None else (),
     )
 
 
-def _rows(columns: Iterable[list[Any]]) -> tuple[tuple[Any, ...], ...]:
-    return tuple(zip(*columns, strict=True))
-
-
-def _risk(scenario: Scenario, release: Release, name: str, threat: Any) -> Risk:
-    """One cell; what cannot be answered says which."""
-    prior = scenario.prior
+def _cell(
+    scenario: Scenario, release: Release, name: str, question: Question, planned: bool
+) -> tuple[Risk, Calibration | None, str]:
+    """A release against an attacker: its risk, and the noise for what is accepted, or why none."""
     try:
-        subject = release.subject(prior, threat)
-        return assess(subject, prior=prior, threat=threat, query=release.query)
+        risk = release.risk(question, Sampling())
     except DpradError as error:
         raise DpradError(f"{release.name}, against {name}: {error}") from None
-
-
-def _plan(scenario: Scenario, release: Release, threat: Any) -> tuple[Calibration | None, str]:
-    """The least noise for the accepted risk, or why there is none."""
-    if scenario.accepted is None:
-        return None, ""
+    if scenario.accepted is None or not planned:
+        return risk, None, ""
     try:
-        return plan(release, scenario.prior, threat, scenario.accepted), ""
+        return risk, release.plan(question, scenario.accepted, Sampling()), ""
     except DpradError as error:
-        return None, str(error)
-
-
-def plan(release: Release, prior: Prior, threat: Threat, max_risk: float) -> Calibration:
-    """The least noise of one release for an accepted risk."""
-    if release.parameter == "tv":
-        raise DpradError("noise for a total variation is not available: calibrate a mechanism.")
-    family, arguments = release.parts(prior, threat, without=release.parameter)
-    return calibrate(
-        family,
-        parameter=release.parameter,
-        max_risk=max_risk,
-        prior=prior,
-        threat=threat,
-        query=release.query,
-        **arguments,
-    )
+        return risk, None, str(error)
 
 
 def _audits(scenario: Scenario) -> list[tuple[str, Audit]]:

@@ -15,31 +15,31 @@ from typing import Any
 
 from dprad.data.tables import Limits
 from dprad.errors import DpradError
+from dprad.exact import Sampling
+from dprad.game.question import Question as Prepared
 from dprad.mechanisms import catalogue
+from dprad.mechanisms.additive import WholeNoise
 from dprad.model import explain
+from dprad.model.parameters import EPSILON
 from dprad.model.priors import Prior
 from dprad.model.results import Calibration, Risk
 from dprad.model.threats import Threat
-from dprad.show.scenario.answers import plan
-from dprad.show.scenario.file import Release, Scenario
-from dprad.verbs.assess import assess
+from dprad.show.scenario.file import Scenario
+from dprad.show.scenario.release import Release
 
 PROMISE, RELEASE = "promise", "release"
 # Where the slider of each parameter goes.
-SLIDERS = {
-    "epsilon": (0.0, 10.0, 0.05),
-    "sigma": (0.1, 100.0, 0.1),
-    "mu": (0.0, 5.0, 0.05),
-    "tv": (0.0, 1.0, 0.01),
-}
+SLIDERS = {name: p.slider for name, p in catalogue.NUMBERS.items() if p.slider is not None}
 # Tables with more values than this are not asked about noise on numbers: it would take too long.
 MANY = 2000
 # What is read of a file that somebody uploads.
 LIMITS = Limits(columns=12, rows=5_000_000, distinct=20_000, seconds=30.0)
-# Mechanisms whose risk takes next to no time, however many values there are.
 # Values, and their range, up to which noise whose risk takes the square of them is offered.
 FEW, SPAN = 300, 20_000.0
-QUICK = ("grr", "oue", "sue", "subset", "olh", "blh")
+# How far from the records whole noise is summed, in a page that answers at once.
+REACH = 9.0 * SPAN
+# Draws where a risk can only be estimated.
+DRAWS = 4000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,41 +106,55 @@ class Question:
         if self.mechanism == PROMISE:
             numbers = {"epsilon": self.value, "neighbours": "replace-one"}
             return Release("any mechanism with this promise", None, numbers, None)
-        title = catalogue.FAMILIES[self.mechanism].title
+        title = catalogue.card(self.mechanism).title
         return Release(title, self.mechanism, {self.parameter: self.value}, self.query)
 
     def risk(self) -> Risk:
         """The answer."""
-        if self.mechanism == "discrete-gaussian" and self.value > SPAN:
+        return self._answered(self.prepared)
+
+    @property
+    def prepared(self) -> Prepared:
+        """Population and attacker, prepared."""
+        return Prepared.of(self.prior, self.threat)
+
+    def _answered(self, question: Prepared) -> Risk:
+        made = None if self.release.mechanism is None else self.subject
+        if isinstance(made, WholeNoise) and made.reach > REACH:
             raise DpradError(
-                f"sigma must be at most {SPAN:,.0f} here. Gaussian noise is nearly the same."
+                f"{self.parameter} is too large here: the sum would take too long. The same noise "
+                "on numbers that are not whole is nearly the same."
             )
-        subject = self.release.subject(self.prior, self.threat)
-        return assess(subject, prior=self.prior, threat=self.threat, query=self.query, trials=4000)
+        return self.release.risk(question, Sampling(trials=DRAWS))
+
+    @property
+    def subject(self) -> Any:
+        """The mechanism or the promise."""
+        return self.release.subject(self.prior, self.threat)
 
     def error(self) -> str:
         """What the noise costs, in words; nothing for a promise."""
         if self.release.mechanism is None:
             return ""
-        subject = self.release.subject(self.prior, self.threat)
-        if hasattr(subject, "error"):
-            return (
-                f"The noise stays within {explain.amount(subject.error(0.95))} in 95 of 100 cases."
-            )
-        if not hasattr(subject, "variance"):
+        subject = self.subject
+        reach, variance = subject.error(0.95), subject.variance(1000)
+        if reach is not None:
+            return f"The noise stays within {explain.amount(reach)} in 95 of 100 cases."
+        if variance is None:
             return ""
-        spread = 100 * subject.variance(1000) ** 0.5
+        spread = 100 * variance**0.5
         if spread > 100:
             return "Nothing can be learnt from 1,000 reports of this kind."
         return f"A share estimated from 1,000 people is off by about {spread:.2g} points."
 
     def plan(self, max_risk: float) -> Calibration:
         """How much noise for an accepted risk."""
-        return plan(self.release, self.prior, self.threat, max_risk)
+        return self.release.plan(self.prepared, max_risk, Sampling())
 
     def line(self, values: list[float]) -> list[Risk]:
         """Risks at other values of the parameter."""
-        return [replace(self, value=v).risk() for v in values]
+        question = self.prepared
+        return [replace(self, value=v)._answered(question) for v in values]
 
     # -- the same question elsewhere ---------------------------------------------------------------
     def python(self) -> str:
@@ -206,7 +220,7 @@ class Question:
             text=self.toml(accepted),
             prior=self.prior,
             population=tomllib.loads(self.population.toml),
-            threats=(("the attacker", self.threat),),
+            questions=(("the attacker", self.prepared),),
             releases=(self.release,),
             accepted=accepted,
             audit=None,
@@ -225,11 +239,12 @@ def mechanisms_for(population: Population, target: str | None) -> dict[str, str]
     few = size <= MANY
     kinds = ("codes", "numbers", "range") if numeric and few else ("codes",)
     own = {f"{RELEASE} {k}": f"{r.name} (scenario)" for k, r in enumerate(population.releases)}
-    found = {n: f.title for n, f in catalogue.FAMILIES.items() if f.reads in kinds and n != "she"}
-    if numeric and (size > FEW or float(values.max()) - float(values.min()) > SPAN):
-        found = {n: t for n, t in found.items() if n in (*QUICK, "laplace", "gaussian", "hadamard")}
-    found = found if few else {n: title for n, title in found.items() if n in QUICK}
-    return own | {PROMISE: "only the promise (epsilon, replaced records)"} | found
+    wide = numeric and (size > FEW or float(values.max()) - float(values.min()) > SPAN)
+    costs = {"quick", "line", "square"} - ({"square"} if wide else set())
+    costs = costs if few else {"quick"}
+    cards = [c for c in map(catalogue.card, catalogue.FAMILIES) if c.reads in kinds]
+    offered = {c.name: c.title for c in cards if c.cost in costs}
+    return own | {PROMISE: "only the promise (epsilon, replaced records)"} | offered
 
 
 def parameter_of(population: Population, mechanism: str) -> str:
@@ -237,8 +252,7 @@ def parameter_of(population: Population, mechanism: str) -> str:
     kind, _, number = mechanism.partition(" ")
     if kind == RELEASE:
         return population.releases[int(number)].parameter
-    known = catalogue.FAMILIES.get(mechanism)
-    return "epsilon" if known is None else known.noise
+    return catalogue.card(mechanism).takes[0] if mechanism in catalogue.FAMILIES else EPSILON.name
 
 
 def of_scenario(scenario: Scenario) -> Population:

@@ -28,7 +28,7 @@ import numpy as np
 
 from dprad import bounds
 from dprad.bounds.optimum import inverse_b
-from dprad.game.game import Game
+from dprad.game.game import Classes
 from dprad.model.guarantees import REPLACE_ONE, ApproxDP
 from dprad.numerics.arrays import FloatArray
 from dprad.verbs.audit.tally import Tally
@@ -53,7 +53,7 @@ class Certificate:
 
 def certify(
     tally: Tally,
-    game: Game,
+    game: Classes,
     *,
     delta: float,
     alpha: float,
@@ -77,11 +77,11 @@ def certify(
     return tuple(found), low
 
 
-def _candidates(game: Game) -> int | None:
+def _candidates(game: Classes) -> int | None:
     """How many equally likely classes there are, if nothing is known and each is one set."""
     if not (game.nothing_known and game.singletons and game.uniform):
         return None
-    return None if game.probabilities is None else len(game.probabilities)
+    return len(game.probabilities)
 
 
 # -- posterior cap -------------------------------------------------------------------------------
@@ -156,18 +156,16 @@ def _versus(tally: Tally, m: int, delta: float, alpha: float, sequential: bool) 
 
 
 # -- extra risk ----------------------------------------------------------------------------------
-def risk_inverse(rad: float, game: Game, delta: float) -> float:
+def risk_inverse(rad: float, game: Classes, delta: float) -> float:
     """The least epsilon whose largest possible RAD reaches this one; rounded down."""
     if rad <= 0.0:
         return 0.0
-    if game.nothing_known and game.singletons and game.probabilities is not None:
+    if game.nothing_known and game.singletons:
         return min(HIGHEST, inverse_b(rad, game, delta))
 
     def most(epsilon: float) -> float:
         promise = ApproxDP(epsilon, delta, neighbours=REPLACE_ONE)
-        found = bounds.least(bounds.evaluate(promise, game), "rad").value
-        assert found is not None
-        return found
+        return bounds.least(bounds.evaluate(promise, game), "rad")[1]
 
     if most(0.0) >= rad:
         return 0.0

@@ -21,16 +21,14 @@ import re
 import sys
 import sysconfig
 import types
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dprad.game.game import Game
 from dprad.mechanisms.black_box import BlackBox
-from dprad.model.guarantees import Guarantee
-from dprad.model.priors import Prior
-from dprad.model.threats import Threat
-from dprad.numerics.arrays import Column
+
+if TYPE_CHECKING:
+    from dprad.verbs.audit.plan import Plan
 
 # Where code is that belongs to Python or was installed.
 _INSTALLED = tuple({sysconfig.get_path(p) for p in ("stdlib", "platstdlib", "purelib", "platlib")})
@@ -40,35 +38,22 @@ _SILENT = {"__dict__", "__weakref__", "__doc__", "__module__", "__annotations__"
 _PLAIN = bool | int | str | bytes | complex | type(None) | type(...) | type(NotImplemented)
 
 
-def key(
-    subject: Any,
-    claim: Guarantee,
-    prior: Prior,
-    threat: Threat,
-    game: Game,
-    read: Column,
-    trials: int,
-    confidence: float,
-    sequential: bool,
-    seed: int,
-    told: dict[str, Any],
-) -> dict[str, Any]:
+def key(plan: Plan) -> dict[str, Any]:
     """What makes two audits the same, as plain data."""
-    assert prior.probabilities is not None and prior.support is not None
-    assert game.fiber_of is not None and game.luck is not None and game.target_of is not None
-    tables = [prior.support, prior.probabilities, read, game.fiber_of, game.target_of, game.luck]
+    prior, game, settings = plan.question.prior, plan.game, plan.settings
+    tables = [prior.support, game.pi, plan.read, game.fiber_of, game.target_of, game.luck]
     return {
-        "format": 2,
-        "claim": claim.describe(),
+        "format": 3,
+        "claim": plan.claim.describe(),
         "game": digest(tables),
-        "threat": threat.describe(),
-        "trials": trials,
-        "confidence": confidence,
-        "sequential": sequential,
-        "rng": seed,
+        "threat": plan.question.describe(),
+        "trials": settings.trials,
+        "confidence": 1.0 - settings.alpha,
+        "sequential": settings.sequential,
+        "rng": settings.seed,
         "seen": {
-            "the function under audit": named(subject),
-            **{f"its {name}": named(value) for name, value in told.items()},
+            "the function under audit": named(plan.subject),
+            **{f"its {name}": named(value) for name, value in plan.told.items()},
         },
     }
 

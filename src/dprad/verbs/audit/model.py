@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 # Epsilons at which the curve is read first, and how wide an interval is worth a warning.
-GRID = np.r_[0.0, np.geomspace(1e-3, 0.1, 8)[:-1], np.linspace(0.1, 24.0, 60)]
+HIGHEST = 24.0
+GRID = np.r_[0.0, np.geomspace(1e-3, 0.1, 8)[:-1], np.linspace(0.1, HIGHEST, 60)]
 WIDE = 1.0
 
 

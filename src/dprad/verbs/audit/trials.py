@@ -18,15 +18,16 @@ from typing import Any
 
 import numpy as np
 
+from dprad.attacks.counting import Play, counted
 from dprad.errors import DpradError, records_shown, told
 from dprad.exact.posterior import part
-from dprad.game.game import Game
+from dprad.game.game import Table
+from dprad.mechanisms.base import Mechanism
 from dprad.mechanisms.black_box import BlackBox
 from dprad.numerics.arrays import Column, FloatArray, IntArray
 from dprad.runtime.workers import stream
 from dprad.verbs.audit.fingerprint import digest
 from dprad.verbs.audit.tally import Tally
-from dprad.verbs.simulate import hits
 
 # Sizes of chunks: they double every so many, from the first to the largest.
 FIRST, LARGEST, DOUBLE = 64, 16_384, 8
@@ -43,11 +44,9 @@ CHANGED = (
 
 HINT = " To see its text and the record, ask for show_records."
 
-Play = Callable[[Any, IntArray, np.random.Generator], IntArray]
-
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Chunks:
     """The chunks of so many runs: their number, sizes and first calls. Nothing is listed."""
 
     runs: int
@@ -74,11 +73,10 @@ class Plan:
 class Job:
     """One audit's counted runs: what is run, on which records, against which attack."""
 
-    mechanism: Any
+    mechanism: Mechanism
     read: Column
     labels: Column
-    probabilities: FloatArray
-    game: Game
+    game: Table
     play: Play
     seed: int
 
@@ -86,13 +84,11 @@ class Job:
         """Run one chunk, whose first call is number `first`: counts, and a digest of outputs."""
         z, outputs, rng = self._calls(index, size, first, size)
         seen = digest(part(outputs, slice(REMEMBERED)))
-        guess = self.play(outputs, z, rng)
-        right = hits(self.game, z, guess)
-        blind = self._blind(z, guess)
-        if self.game.nothing_known:
-            return Tally.of(blind, right, None), seen
-        other = self._draw(size, rng)
-        return Tally.of(blind, right, hits(self.game, other, self.play(outputs, other, rng))), seen
+        guess, right, luck = counted(
+            self.play, self.game, outputs, z, rng, lambda: self._draw(size, rng)
+        )
+        other = None if self.game.nothing_known else luck > 0
+        return Tally.of(self._blind(z, guess), right, other), seen
 
     def _calls(
         self, index: int, size: int, first: int, calls: int
@@ -104,12 +100,12 @@ class Job:
         some = z[:calls]
         return z, sample(self.mechanism, self.read[some], self.labels[some], rng, first), rng
 
-    def replay(self, plan: Plan, stored: dict[int, Tally], firsts: dict[int, str]) -> bool:
+    def replay(self, plan: Chunks, stored: dict[int, Tally], firsts: dict[int, str]) -> bool:
         """Run some stored chunks again, chosen at random: whether they give what is stored.
 
         The first calls of a chunk only, where all of them would take long.
         """
-        single = isinstance(self.mechanism, BlackBox) and not self.mechanism.vectorised
+        single = isinstance(self.mechanism, BlackBox) and self.mechanism.one_by_one
         for i in sorted(secrets.SystemRandom().sample(sorted(stored), min(AGAIN, len(stored)))):
             size, first = plan[i], plan.start(i) + 1
             if single and size > REMEMBERED:
@@ -124,7 +120,7 @@ class Job:
 
     def _draw(self, size: int, rng: np.random.Generator) -> IntArray:
         """Records from the prior."""
-        p = self.probabilities
+        p = self.game.pi
         if p[0] == p[-1] and np.all(p == p[0]):
             return rng.integers(len(p), size=size)
         return rng.choice(len(p), size=size, p=p)
@@ -132,11 +128,9 @@ class Job:
     def _blind(self, records: IntArray, guess: IntArray) -> FloatArray:
         """The prior chance of each guess given what is known; NaN for a pass."""
         game = self.game
-        assert game.luck is not None and game.fiber_of is not None
         made = guess >= 0
         if game.nothing_known:
             return np.where(made, game.luck[guess], np.nan)
-        assert game.target_of is not None and game.right is not None
         chance = np.full(len(records), np.nan)
         fiber = game.fiber_of[records]
         pairs, place = np.unique(
@@ -146,13 +140,15 @@ class Job:
         for i, (x, g) in enumerate(pairs):
             same = np.flatnonzero(game.fiber_of == x)
             right = game.right(game.target_of[same], np.full(len(same), g))
-            weight = self.probabilities[same]
+            weight = game.pi[same]
             found[i] = min(1.0, float(weight[right].sum() / weight.sum()))
         chance[made] = np.round(found, 15)[place.reshape(-1)]
         return chance
 
 
-def sample(mechanism: Any, read: Any, labels: Any, rng: np.random.Generator, first: int) -> Any:
+def sample(
+    mechanism: Mechanism, read: Any, labels: Any, rng: np.random.Generator, first: int
+) -> Any:
     """Outputs by real calls; whatever goes wrong names the record and the call."""
     if not isinstance(mechanism, BlackBox):
         return mechanism.sample(read, rng)
@@ -229,7 +225,7 @@ def _which(label: Any) -> str:
 # -- many chunks ---------------------------------------------------------------------------------
 def run_all(
     work: Callable[[int, int, int], Any],
-    plan: Plan,
+    plan: Chunks,
     done: dict[int, Any],
     workers: int,
     threads: bool,

@@ -1,0 +1,75 @@
+"""Question: a prior, a threat and what is read, prepared once and asked of many subjects.
+
+Every verb makes one and hands it on; nothing below prepares a game again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from dprad.errors import DpradError
+from dprad.game.game import Classes, Game, Table, play
+from dprad.game.query import Query, codes_read, numbers_of, values_read
+from dprad.model.priors import Prior
+from dprad.model.threats import Threat
+from dprad.numerics.arrays import Column, FloatArray, IntArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Question:
+    """What is asked of a mechanism or a guarantee. Build it with `Question.of`."""
+
+    prior: Prior
+    threat: Threat
+    query: Query | None
+    game: Game
+
+    @classmethod
+    def of(cls, prior: Prior, threat: Threat | None = None, query: Query | None = None) -> Question:
+        """Prepare the game. O(m log m), plus the size of the success relation."""
+        threat = Threat() if threat is None else threat
+        return cls(prior, threat, query, play(prior, threat))
+
+    def table(self, who: str) -> Table:
+        """The finite game; `who` cannot do without one."""
+        if not isinstance(self.game, Table):
+            raise DpradError(
+                f"{who} needs a prior that is a table of records, but the prior is "
+                f"{self.prior.kind}."
+            )
+        return self.game
+
+    @property
+    def labels(self) -> Column | None:
+        """What the attacker knows of each record, as values; None if nothing."""
+        return self.threat.known(self.prior)
+
+    def codes(self, size: int, name: str) -> IntArray:
+        """The category code, 0 .. size-1, that a mechanism called `name` reads of each record."""
+        return codes_read(self.prior, self.threat, self.query, size, name)
+
+    def values(self) -> list[Any]:
+        """The value that a mechanism reads of each record."""
+        return values_read(self.prior, self.threat, self.query)
+
+    def numbers(self, column: str, size: int, name: str) -> IntArray:
+        """The numbers 0 .. size-1 that a column holds as they are."""
+        return numbers_of(column, size, name, self.prior, self.query)
+
+    def describe(self) -> dict[str, Any]:
+        """The threat in plain words and numbers, for output."""
+        return self.threat.describe() | {"membership": self.game.membership}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Posed:
+    """A question as a solver meets it: classes of records, and what is read of each record."""
+
+    game: Classes
+    read: Column
+
+    @property
+    def pi(self) -> FloatArray:
+        """The probability of each record."""
+        return self.game.pi

@@ -1,0 +1,138 @@
+"""The one adapter for objects of other makers: whatever has `sample` can be a mechanism.
+
+Of such an object these are used if it has them: `log_likelihood`, `guarantee`, `size` (it then
+reads category codes), `reads` (what it makes of the values), `describe`, `assumes`, `error` and
+`variance`. Nothing else in the package asks an object what it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dprad.errors import DpradError
+from dprad.game.question import Question
+from dprad.mechanisms.base import Mechanism
+from dprad.mechanisms.black_box import BlackBox
+from dprad.model.guarantees import Guarantee
+from dprad.numerics.arrays import Column, FloatArray
+
+
+def as_mechanism(subject: Any, who: str) -> Mechanism:
+    """`subject` as a mechanism, or a `DpradError` that says what `who` takes."""
+    if isinstance(subject, Mechanism):
+        return subject
+    if isinstance(subject, type):
+        name = subject.__name__
+        raise DpradError(
+            f"{who} takes an object, but got the class {name}. Give its parameters: {name}(...)."
+        )
+    if callable(getattr(subject, "sample", None)):
+        return Foreign(subject)
+    raise DpradError(
+        f"{who} takes a mechanism (such as dprad.mechanisms.GRR(epsilon=1.0, size=10)), but got a "
+        f"{type(subject).__name__}. Wrap a function: mechanisms.BlackBox(function)."
+    )
+
+
+def as_subject(run: Any, vectorised: bool) -> Mechanism:
+    """What is audited: a mechanism, an object with `sample` or `randomise`, or a function."""
+    if isinstance(run, Mechanism):
+        return run
+    if not isinstance(run, type) and hasattr(run, "sample"):
+        return Foreign(run)
+    if hasattr(run, "randomise"):
+        return BlackBox(run.randomise, vectorised=False)
+    return BlackBox(run, vectorised=vectorised)
+
+
+def by_epsilon(mechanism: Mechanism) -> Callable[[float], Mechanism] | None:
+    """The same mechanism at every epsilon; None if it has none that can be exchanged."""
+    inner: Any = mechanism.inner if isinstance(mechanism, Foreign) else mechanism
+    if not is_dataclass(inner) or "epsilon" not in {f.name for f in fields(inner)}:
+        return None
+    made: Any = inner
+    return lambda at: as_mechanism(replace(made, epsilon=at), "model")
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign(Mechanism):
+    """An object with `sample`, made by somebody else."""
+
+    inner: Any
+
+    @property
+    def name(self) -> str:
+        """The name of its class."""
+        return type(self.inner).__name__
+
+    @property
+    def likelihood(self) -> bool:  # type: ignore[override]
+        """Whether it has one."""
+        return hasattr(self.inner, "log_likelihood")
+
+    @property
+    def guarantee(self) -> Guarantee | None:
+        """What it promises, if it says so."""
+        promise = getattr(self.inner, "guarantee", None)
+        return promise if isinstance(promise, Guarantee) else None
+
+    @property
+    def assumes(self) -> str | None:
+        """What it assumes, if it says so."""
+        return getattr(self.inner, "assumes", None)
+
+    def read(self, question: Question) -> Column:
+        """Codes if it has a size, else the values, as it reads them."""
+        size = getattr(self.inner, "size", None)
+        if size is not None:
+            return question.codes(size, self.name)
+        reads = getattr(self.inner, "reads", None)
+        if reads is None:
+            raise DpradError(
+                f"a {self.name} does not say what it reads of a record: give it a size (category "
+                "codes) or a method reads(values)."
+            )
+        return np.asarray(reads(question.values()))
+
+    def sample(self, records: Any, rng: np.random.Generator) -> Any:
+        """One output a record."""
+        return self.inner.sample(records, rng)
+
+    def log_likelihood(self, outputs: Any, records: Any) -> FloatArray:
+        """Its own."""
+        if not self.likelihood:
+            raise DpradError(f"a {self.name} has no likelihood.")
+        return np.asarray(self.inner.log_likelihood(outputs, records))
+
+    def error(self, confidence: float = 0.95) -> float | None:
+        """Its own, if any."""
+        own = getattr(self.inner, "error", None)
+        return None if own is None else float(own(confidence))
+
+    def variance(self, people: int = 1) -> float | None:
+        """Its own, if any."""
+        own = getattr(self.inner, "variance", None)
+        return None if own is None else float(own(people))
+
+    def spread(self, count: int) -> list[Any]:
+        """Its codes, or numbers within its clamp, bounds or sensitivity."""
+        size = getattr(self.inner, "size", None)
+        if size is not None:
+            return list(range(size))
+        span = getattr(self.inner, "clamp", None) or getattr(self.inner, "bounds", None)
+        step = getattr(self.inner, "sensitivity", None)
+        if span is None and step is None:
+            raise DpradError(f"worst_prior cannot tell which numbers a {self.name} reads.")
+        ends: Any = span or (0.0, step)
+        low, high = float(ends[0]), float(ends[1])
+        top = high if step is None else min(high, low + float(step))
+        return [float(v) for v in np.linspace(low, top, count)]
+
+    def describe(self) -> dict[str, Any]:
+        """As it describes itself, or by the name of its class."""
+        own = getattr(self.inner, "describe", None)
+        return {"kind": self.name} if own is None else dict(own())

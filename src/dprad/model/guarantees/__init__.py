@@ -1,0 +1,31 @@
+"""What is promised: one kind of guarantee a file."""
+
+from __future__ import annotations
+
+from dprad.model.guarantees.approx import ApproxDP, PureDP, TotalVariation
+from dprad.model.guarantees.base import (
+    ADD_REMOVE,
+    REPLACE_ONE,
+    Guarantee,
+    Neighbours,
+    of_directions,
+)
+from dprad.model.guarantees.gaussian import GaussianDP
+from dprad.model.guarantees.profile import Profile
+
+# Those that are made of numbers, and so can be named on the command line and in files.
+KINDS: tuple[type[Guarantee], ...] = (PureDP, ApproxDP, GaussianDP, TotalVariation)
+
+__all__ = [
+    "ADD_REMOVE",
+    "KINDS",
+    "REPLACE_ONE",
+    "ApproxDP",
+    "GaussianDP",
+    "Guarantee",
+    "Neighbours",
+    "Profile",
+    "PureDP",
+    "TotalVariation",
+    "of_directions",
+]

@@ -1,0 +1,286 @@
+"""Guarantee: what is promised, and between which neighbours.
+
+Each guarantee knows its privacy profile, trade-off curve and total variation, composes with
+others, and converts from add-remove to replace-one neighbours. RAD compares two records in the
+same place, so every bound on it reads the replace-one form. Profiles and curves are symmetric:
+they hold in both directions.
+
+A new guarantee is one file here and a line in `__init__.py`: a class that says its pair of losses
+(`_loss`), or its profile, and `takes`, the numbers it is made of.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar, Literal, TypeVar
+
+import numpy as np
+
+from dprad.errors import DpradError, number, one_of, whole
+from dprad.model.parameters import EPSILON, Goal, Parameter
+from dprad.model.privacy_loss import MAX_LOSS, PrivacyLoss
+from dprad.numerics.arrays import FloatArray
+
+Neighbours = Literal["replace-one", "add-remove"]
+REPLACE_ONE: Neighbours = "replace-one"
+ADD_REMOVE: Neighbours = "add-remove"
+_NEIGHBOURS = (
+    "Say neighbours='replace-one' if the promise compares data sets in which one person's record "
+    "is exchanged, or 'add-remove' if it compares data sets with and without the person (the "
+    "default of Opacus and dp-accounting). It matters: an add-remove epsilon is worth up to twice "
+    "as much when a record is replaced."
+)
+_Kind = TypeVar("_Kind", bound=type)
+
+
+def kind(cls: _Kind) -> _Kind:
+    """A class of guarantees: missing or misspelt neighbours are told in words."""
+    of: Any = cls
+    made = of.__init__
+
+    @functools.wraps(made)
+    def init(self: Any, *args: Any, **given: Any) -> None:
+        if "neighbors" in given:
+            raise DpradError("neighbors is spelt neighbours here: neighbours='replace-one'.")
+        if not given.get("neighbours"):
+            raise DpradError(f"neighbours is missing. {_NEIGHBOURS}")
+        made(self, *args, **given)
+
+    of.__init__ = init
+    return cls
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """What all guarantees share. Use a class below."""
+
+    neighbours: Neighbours = field(kw_only=True)
+    name: ClassVar[str] = "guarantee"
+    # how it is called on the command line, and the numbers it is made of
+    short: ClassVar[str] = ""
+    takes: ClassVar[tuple[Parameter, ...]] = ()
+
+    def __post_init__(self) -> None:
+        one_of(self.neighbours, "neighbours", (REPLACE_ONE, ADD_REMOVE), hint=_NEIGHBOURS)
+
+    # -- what each kind defines ----------------------------------------------------------------
+    def _loss(self) -> PrivacyLoss:
+        raise DpradError("Guarantee is a base class; use PureDP, ApproxDP, GaussianDP or Profile.")
+
+    def _delta(self, epsilon: FloatArray) -> FloatArray:
+        return self.loss.delta(epsilon)
+
+    def _tradeoff(self, alpha: FloatArray) -> FloatArray:
+        return self.loss.tradeoff(alpha)
+
+    def _gap(self, alpha: FloatArray) -> FloatArray:
+        return self.loss.gap(alpha)
+
+    # -- what all offer ------------------------------------------------------------------------
+    @cached_property
+    def loss(self) -> PrivacyLoss:
+        """A dominating pair on a grid of privacy losses; exact, or rounded to the safe side."""
+        return self._loss()
+
+    @property
+    def directions(self) -> tuple[PrivacyLoss, PrivacyLoss]:
+        """The pairs present against absent, and absent against present; one, if symmetric."""
+        return self.loss, self.loss
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether both directions are the same."""
+        return True
+
+    @property
+    def point(self) -> tuple[float, float] | None:
+        """(epsilon, delta) if that is the whole promise, else None."""
+        return None
+
+    def delta(self, epsilon: Any) -> Any:
+        """The profile: the least delta such that (epsilon, delta)-DP is promised.
+
+        Negative epsilon too: ``delta(-e) = 1 - exp(-e) (1 - delta(e))``.
+        """
+        eps = _real(epsilon, "epsilon")
+        size = np.abs(eps)
+        value = np.clip(self._delta(size), 0.0, 1.0)
+        mirrored = -np.expm1(-size) + np.exp(-size) * value  # no difference next to one
+        return _like(epsilon, np.where(eps >= 0, value, mirrored))
+
+    def tradeoff(self, alpha: Any) -> Any:
+        """The trade-off curve f: the least miss rate of a test with false-alarm rate alpha."""
+        a = _real(alpha, "alpha")
+        if np.any((a < 0) | (a > 1)):
+            raise DpradError(f"alpha must be between 0 and 1, but is {alpha!r}.")
+        return _like(alpha, np.clip(self._tradeoff(a), 0.0, 1.0))
+
+    def gap(self, alpha: float) -> float:
+        """``1 - f(alpha) - alpha``: by how much a test beats guessing, to all digits or rounded up.
+
+        Examples
+        --------
+        >>> tiny = GaussianDP(1e-20, neighbours="replace-one")
+        >>> f"{tiny.gap(0.5):.6e}"     # 1e-20/sqrt(2 pi)
+        '3.989423e-21'
+
+        """
+        a = number(alpha, "alpha", low=0, high=1)
+        return float(np.clip(self._gap(np.asarray(a)), 0.0, 1.0 - a))
+
+    @property
+    def tv(self) -> float:
+        """Total variation between neighbours, ``delta(0)``."""
+        return float(self.delta(0.0))
+
+    def epsilon_at(self, delta: float) -> float:
+        """The least epsilon such that (epsilon, delta)-DP is promised, rounded up; may be infinite.
+
+        Examples
+        --------
+        >>> round(GaussianDP(1.0, neighbours="replace-one").epsilon_at(1e-5), 3)
+        4.377
+
+        """
+        goal = number(delta, "delta", low=0, high=1)
+        if self.point is not None and goal == self.point[1]:
+            return self.point[0]
+        low, high = 0.0, MAX_LOSS
+        if self.delta(low) <= goal:
+            return 0.0
+        if self.delta(high) > goal:
+            return float("inf")
+        while high - low > 1e-12 * high:
+            middle = (low + high) / 2
+            low, high = (low, middle) if self.delta(middle) <= goal else (middle, high)
+        return high
+
+    def compose(self, *others: Guarantee) -> Guarantee:
+        """Everything promised for releases that are seen together, chosen adaptively.
+
+        Exact for Gaussian DP and for total variation; numerical and rounded up otherwise (by 1e-4
+        of the value or so; more after very many). For the same (epsilon, delta) again and again
+        use `repeated`, which is optimal (Kairouz, Oh and Viswanath). Mixed neighbours are
+        first converted to replace-one.
+        """
+        result: Guarantee = self
+        for other in others:
+            if not isinstance(other, Guarantee):
+                raise DpradError(f"compose takes guarantees, but got a {type(other).__name__}.")
+            alike = result.neighbours == other.neighbours
+            one, two = (result, other) if alike else (result.replace_one(), other.replace_one())
+            result = one._with(two)
+        return result
+
+    def _with(self, other: Guarantee) -> Guarantee:
+        """Composed with another one for the same neighbours."""
+        both = zip(self.directions, other.directions, strict=True)
+        present, absent = (a.compose(b) for a, b in both)
+        alike = self.symmetric and other.symmetric
+        return Numeric(present, None if alike else absent, neighbours=self.neighbours)
+
+    @classmethod
+    def first_guess(cls, goal: Goal) -> float | None:  # noqa: ARG003
+        """A value of its first number near which a calibration begins; None: anywhere."""
+        return 1.0 if cls.takes and cls.takes[0].high >= EPSILON.high else None
+
+    def repeated(self, times: int) -> Guarantee:
+        """The same promise for `times` releases. O(log times) convolutions."""
+        count = whole(times, "times", low=1)
+        return self if count == 1 else self._repeated(count)
+
+    def _repeated(self, times: int) -> Guarantee:
+        return Numeric(self.loss.repeated(times), neighbours=self.neighbours)
+
+    def replace_one(self) -> Guarantee:
+        """The same promise for replaced records."""
+        return self if self.neighbours == REPLACE_ONE else self._replace_one()
+
+    def _replace_one(self) -> Guarantee:
+        return Numeric(self.loss.chain(), neighbours=REPLACE_ONE)
+
+    def describe(self) -> dict[str, Any]:
+        """Plain words and numbers, for output."""
+        return {"kind": self.name, **self._numbers(), "neighbours": self.neighbours}
+
+    def _numbers(self) -> dict[str, float]:
+        return {}
+
+
+@kind
+@dataclass(frozen=True, repr=False)
+class Numeric(Guarantee):
+    """The result of a composition or a conversion: a distribution of privacy losses.
+
+    Where the pair absent against present has another one, that is `reverse`.
+    """
+
+    distribution: PrivacyLoss
+    reverse: PrivacyLoss | None = None
+    name: ClassVar[str] = "privacy-loss distribution"
+
+    @property
+    def directions(self) -> tuple[PrivacyLoss, PrivacyLoss]:
+        """Both pairs."""
+        return self.distribution, self.reverse or self.distribution
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether there is one pair only."""
+        return self.reverse is None
+
+    def _loss(self) -> PrivacyLoss:
+        if self.reverse is None:
+            return self.distribution
+        top = max(float(d.losses[-1]) for d in self.directions)
+        return PrivacyLoss.of_profile(self._delta, max(top, 1e-12))
+
+    def _delta(self, epsilon: FloatArray) -> FloatArray:
+        return np.asarray(np.maximum(*(d.delta(epsilon) for d in self.directions)))
+
+    def _tradeoff(self, alpha: FloatArray) -> FloatArray:
+        return np.asarray(np.minimum(*(d.tradeoff(alpha) for d in self.directions)))
+
+    def _gap(self, alpha: FloatArray) -> FloatArray:
+        return np.asarray(np.maximum(*(d.gap(alpha) for d in self.directions)))
+
+    def _repeated(self, times: int) -> Guarantee:
+        back = None if self.reverse is None else self.reverse.repeated(times)
+        return Numeric(self.distribution.repeated(times), back, neighbours=self.neighbours)
+
+    def _replace_one(self) -> Guarantee:
+        present, absent = self.directions
+        return Numeric(present.chain(absent), neighbours=REPLACE_ONE)
+
+    def _numbers(self) -> dict[str, float]:
+        return {"tv": self.tv}
+
+    def __repr__(self) -> str:
+        at = self.epsilon_at(1e-6)
+        return f"<composed promise: epsilon {at:.4g} at delta 1e-06, {self.neighbours}>"
+
+
+def of_directions(
+    present: PrivacyLoss, absent: PrivacyLoss | None, neighbours: Neighbours
+) -> Guarantee:
+    """A guarantee from its pairs: present against absent, and absent against present."""
+    return Numeric(present, absent, neighbours=neighbours)
+
+
+def _real(value: Any, name: str) -> FloatArray:
+    try:
+        result = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        raise DpradError(
+            f"{name} must be a number or an array of numbers, but is {value!r}."
+        ) from None
+    if np.any(np.isnan(result)):
+        raise DpradError(f"{name} must be a number, but is NaN.")
+    return result
+
+
+def _like(given: Any, result: FloatArray) -> Any:
+    """A float for a number, an array for an array."""
+    return float(result) if np.ndim(given) == 0 else result

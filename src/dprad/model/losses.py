@@ -1,0 +1,220 @@
+"""When a guess counts: the losses by name, declared once.
+
+A loss says which guesses are right about which target values at a tolerance eta, in one of three
+forms: each value is hit by itself alone (`EQUAL`), by an interval of the values in order
+(`Intervals`), or by whatever a sparse matrix says (`Pairs`). Threats, the command line, scenario
+files and the words of an answer come from here: a new loss is a function and a line in `LOSSES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dprad.errors import DpradError
+from dprad.numerics.arrays import Column, FloatArray, IntArray
+from dprad.runtime.memory import block, need
+
+EARTH_RADIUS = 6_371_008.8  # metres, mean radius
+# Distances count as equal to eta within so many units in the last place.
+ULPS = 4
+# rows of a relation are worked on so many entries at a time
+BLOCK_ENTRIES = 2**22
+# bytes for each pair of a target and a guess that is right about it, while sets are made of them
+MEMBER = 100
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Intervals:
+    """Guess g is right about the values low[g] .. high[g]-1; both ends rise with g."""
+
+    low: IntArray
+    high: IntArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pairs:
+    """``matrix[t, g]`` says whether guess g is right about target t; sparse."""
+
+    matrix: Any
+
+
+EQUAL = None
+Hits = Intervals | Pairs | None
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A loss that has a name.
+
+    `hits` gives the right guesses among target values of these columns; `words` says how near is
+    near enough; `most` is the largest eta that makes sense.
+    """
+
+    name: str
+    help: str
+    hits: Callable[[Any, tuple[str, ...], float], Hits]
+    words: Callable[[str], str]
+    most: float = np.inf
+
+
+def _exact(values: Any, columns: tuple[str, ...], eta: float) -> Hits:  # noqa: ARG001
+    return EQUAL
+
+
+def _absolute(values: Any, columns: tuple[str, ...], eta: float) -> Hits:
+    line = numbers(values, columns, "absolute")
+    if line.dtype.kind == "i":
+        # exact: a whole distance is at most eta iff it is at most its whole part
+        reach = min(int(eta), int(line[-1])) if len(line) else 0
+        low = np.searchsorted(line, line - reach, "left")
+        return Intervals(low, np.searchsorted(line, line + reach, "right"))
+    # |0.3 - 0.1| <= 0.2 must hold although floating point says otherwise: a few units in the
+    # last place of what is compared
+    slack = ULPS * np.finfo(float).eps * (np.abs(line) + eta) if eta > 0 else 0.0
+    low = np.searchsorted(line, line - eta - slack, "left")
+    return Intervals(low, np.searchsorted(line, line + eta + slack, "right"))
+
+
+def _relative(values: Any, columns: tuple[str, ...], eta: float) -> Hits:
+    """``|t - g| <= eta |t|``: t between g/(1 + eta) and g/(1 - eta), of the sign of g."""
+    line = numbers(values, columns, "relative", whole=False)
+    near, far = line / (1.0 + eta), line / (1.0 - eta)
+    slack = ULPS * np.finfo(float).eps * np.abs(far) if eta > 0 else 0.0
+    low = np.searchsorted(line, np.minimum(near, far) - slack, "left")
+    return Intervals(low, np.searchsorted(line, np.maximum(near, far) + slack, "right"))
+
+
+def _haversine(values: Any, columns: tuple[str, ...], eta: float) -> Hits:
+    """Pairs of places within eta metres, by a tree on the sphere."""
+    from scipy import sparse
+    from scipy.spatial import cKDTree
+
+    lat, lon = _places(values, columns)
+    points = np.stack([np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat)], axis=1)
+    tree = cKDTree(points)
+    angle = min(eta / EARTH_RADIUS, np.pi)
+    chord = 2 * np.sin(angle / 2) * (1 + 1e-9) + 1e-9  # a little wide; measured exactly below
+
+    def near(i: Any, j: Any) -> Any:
+        h = (
+            np.sin((lat[i] - lat[j]) / 2) ** 2
+            + np.cos(lat[i]) * np.cos(lat[j]) * np.sin((lon[i] - lon[j]) / 2) ** 2
+        )
+        return 2 * EARTH_RADIUS * np.arcsin(np.sqrt(np.minimum(h, 1.0))) <= eta
+
+    pairs = int(tree.count_neighbors(tree, chord))
+    affordable(pairs, len(lat))
+    # rows of the relation, so many at a time that their near pairs fit a block
+    step = max(1, int(len(lat) * block(BLOCK_ENTRIES) / pairs))
+    rows = []
+    for a in range(0, len(lat), step):
+        part = cKDTree(points[a : a + step])
+        close = part.sparse_distance_matrix(tree, chord, output_type="ndarray")
+        i, j = close["i"], close["j"]
+        kept = near(a + i, j)
+        ones = (np.ones(int(kept.sum()), dtype=bool), (i[kept], j[kept]))
+        rows.append(sparse.csr_array(ones, shape=(part.n, len(lat))))
+    return Pairs(sparse.vstack(rows, format="csr"))
+
+
+def _places(values: Any, columns: tuple[str, ...]) -> tuple[FloatArray, FloatArray]:
+    """Latitudes and longitudes in radians."""
+    if len(columns) != 2 or not all(values[c].dtype.kind in "iuf" for c in columns):
+        raise DpradError(
+            "loss='haversine' needs two target columns, latitude and longitude in degrees, but the "
+            f"target is {', '.join(columns)}."
+        )
+    lat, lon = (np.radians(values[c].astype(float)) for c in columns)
+    if np.any(np.abs(lat) > np.pi / 2 + 1e-12) or np.any(np.abs(lon) > 2 * np.pi + 1e-12):
+        raise DpradError(
+            f"loss='haversine' needs {columns[0]!r} in [-90, 90] and {columns[1]!r} in [-360, 360] "
+            "degrees, latitude first."
+        )
+    return lat, lon
+
+
+LOSSES = {
+    loss.name: loss
+    for loss in (
+        Loss("exact", "the guess must be the value itself", _exact, lambda eta: "", most=0.0),  # noqa: ARG005
+        Loss(
+            "absolute",
+            "a number, within eta",
+            _absolute,
+            lambda eta: f" to within {eta}",
+        ),
+        Loss(
+            "relative",
+            "a number, within a share eta of it, such as 0.1",
+            _relative,
+            lambda eta: f" to within a share of {eta}",
+            most=1.0,
+        ),
+        Loss(
+            "haversine",
+            "latitude,longitude, within eta metres",
+            _haversine,
+            lambda eta: f" to within {eta} metres",
+        ),
+    )
+}
+
+
+def numbers(values: Column, columns: tuple[str, ...], loss: str, *, whole: bool = True) -> Column:
+    """The values of one numeric column, in order: integers from 0 up if all are, or floats."""
+    if len(columns) > 1:
+        raise DpradError(
+            f"loss={loss!r} needs one target column of numbers, but the target is "
+            f"{', '.join(columns)}. Name one of them with target=."
+        )
+    items: list[Any] = values.tolist()
+    integers = all(isinstance(v, int) and not isinstance(v, bool) for v in items)
+    if whole and integers and items[-1] - items[0] < 2**62:
+        # counted from the first, which keeps large integers (timestamps) exact
+        return np.asarray([v - items[0] for v in items], dtype=np.int64)
+    if items[-1] is None:
+        raise DpradError(
+            f"loss={loss!r} needs numbers, but {columns[0]!r} has missing values. Leave them "
+            "out (missing='drop' where a table is counted)."
+        )
+    try:
+        if any(isinstance(v, str | bool) or v is None for v in items):
+            raise TypeError
+        line = np.asarray([float(v) for v in items])
+    except (TypeError, ValueError, OverflowError):
+        raise DpradError(
+            f"loss={loss!r} needs one target column of numbers, but {columns[0]!r} has values that "
+            "are not numbers, or are too large."
+        ) from None
+    if not np.all(np.isfinite(line)) or np.any(np.diff(line) <= 0):
+        raise DpradError(
+            f"loss={loss!r} needs finite numbers that differ as floats, but {columns[0]!r} has "
+            "infinite values or values too close to tell apart."
+        )
+    return line
+
+
+def affordable(members: int, values: int) -> None:
+    """Refuse a relation that would not fit into memory."""
+    need(
+        MEMBER * members,
+        f"The tolerance ({members:,} pairs of the {values:,} target values or more count as hits)",
+        "Choose a smaller eta or coarser values.",
+    )
+
+
+def matrix_of(blocks: Iterable[Any], values: int) -> Pairs:
+    """A relation from dense blocks of its rows."""
+    from scipy import sparse
+
+    rows: list[Any] = []
+    members = 0
+    for part in blocks:
+        rows.append(sparse.csr_array(part))
+        members += rows[-1].nnz
+        affordable(members, values)
+    return Pairs(sparse.vstack(rows, format="csr"))

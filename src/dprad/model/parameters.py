@@ -1,0 +1,105 @@
+"""Parameters that say how much noise, declared once.
+
+Guarantees and mechanisms name the ones they take. Where to search for one, which way is more
+private, the options of the command line, the keys of scenario files and the sliders of the page all
+come from here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A number that a guarantee or a mechanism takes.
+
+    Parameters
+    ----------
+    name
+        As in Python; also the option ``--name`` and the key in scenario files.
+    help
+        One line for the command line.
+    low, high
+        Where `calibrate` looks for it; in units of the sensitivity if `scaled`.
+    rising
+        Whether risk grows with it.
+    whole
+        Whether it is a whole number.
+    most
+        The largest value that makes sense at all.
+    slider
+        Lowest, highest and step on the page; None: it is not turned there.
+
+    """
+
+    name: str
+    help: str
+    low: float = 0.0
+    high: float = math.inf
+    rising: bool = True
+    whole: bool = False
+    scaled: bool = False
+    most: float = math.inf
+    slider: tuple[float, float, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """What a search for a parameter begins from.
+
+    `risk` is accepted, `share` of the largest possible one; the prior has so many different
+    `values`, and `fixed` are the arguments that are given.
+    """
+
+    risk: float
+    share: float
+    values: int
+    fixed: Mapping[str, Any]
+
+
+EPSILON = Parameter(
+    "epsilon",
+    "Privacy loss: of a promise, or of the mechanism. Smaller is more private.",
+    low=1e-13,
+    high=700.0,
+    slider=(0.0, 10.0, 0.05),
+)
+DELTA = Parameter("delta", "The delta that goes with epsilon.", most=1.0)
+MU = Parameter("mu", "Promise mu-Gaussian DP.", low=1e-13, high=1e3, slider=(0.0, 5.0, 0.05))
+TV = Parameter(
+    "tv", "Promise a total variation.", low=1e-15, high=1.0, most=1.0, slider=(0.0, 1.0, 0.01)
+)
+SIGMA = Parameter(
+    "sigma",
+    "Standard deviation of Gaussian noise. Larger is more private.",
+    low=1e-4,
+    high=1e13,
+    rising=False,
+    scaled=True,
+    slider=(0.1, 100.0, 0.1),
+)
+SENSITIVITY = Parameter(
+    "sensitivity", "How far one record can move the number (default: the range of its values)."
+)
+SCALE = Parameter("scale", "Scale of the noise.", low=1e-6, high=1e9, rising=False, scaled=True)
+NOISE_MULTIPLIER = Parameter(
+    "noise_multiplier",
+    "Standard deviation of the noise over the clipping norm.",
+    low=0.05,
+    high=1e6,
+    rising=False,
+)
+SAMPLE_RATE = Parameter(
+    "sample_rate", "Chance that a record takes part in a step.", low=1e-9, high=1.0, most=1.0
+)
+STEPS = Parameter("steps", "Number of steps.", low=1.0, high=1e7, whole=True)
+TIMES = Parameter("times", "Number of releases.", low=1.0, high=1e6, whole=True)
+
+# What a calibration may turn, by name.
+TURNED = {
+    p.name: p for p in (EPSILON, MU, TV, SAMPLE_RATE, TIMES, STEPS, SIGMA, NOISE_MULTIPLIER, SCALE)
+}

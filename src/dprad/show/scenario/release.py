@@ -1,0 +1,74 @@
+"""Release: what is published, by the words of a scenario file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dprad.errors import DpradError
+from dprad.exact import Sampling
+from dprad.game.question import Question
+from dprad.mechanisms import catalogue
+from dprad.model.parameters import TV
+from dprad.model.priors import Prior
+from dprad.model.results import Calibration, Risk
+from dprad.model.threats import Threat
+from dprad.verbs.assess import answer
+from dprad.verbs.calibrate import turned
+from dprad.verbs.dial import Dial
+
+Numbers = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Release:
+    """A mechanism by its short name with its numbers, or a promise (`mechanism` is None)."""
+
+    name: str
+    mechanism: str | None
+    numbers: Numbers
+    query: Any
+
+    @property
+    def parameter(self) -> str:
+        """What says how much noise: epsilon, sigma, mu or tv."""
+        if self.mechanism is not None:
+            return catalogue.card(self.mechanism).takes[0]
+        return next(k for k in catalogue.PROMISES if k in self.numbers)
+
+    def subject(self, prior: Prior, threat: Threat) -> Any:
+        """What `assess` takes."""
+        if self.mechanism is None:
+            return catalogue.promise(self.numbers)
+        family, arguments = self.parts(prior, threat)
+        return family(**arguments)
+
+    def parts(self, prior: Prior, threat: Threat, *, without: str = "") -> tuple[Any, Numbers]:
+        """The class and its arguments, all but one if `without` names it."""
+        numbers = {k: v for k, v in self.numbers.items() if k != without}
+        if self.mechanism is not None:
+            return catalogue.parts(self.mechanism, numbers, prior, threat, self.query)
+        made = catalogue.kind({*numbers, self.parameter} - {"neighbours"})
+        return made, numbers
+
+    def at(self, value: float) -> Release:
+        """The same with another amount of noise."""
+        return replace(self, numbers=self.numbers | {self.parameter: value})
+
+    def posed(self, question: Question) -> Question:
+        """The question, with what this release reads; a promise reads nothing."""
+        return replace(question, query=self.query)
+
+    def risk(self, question: Question, sampling: Sampling) -> Risk:
+        """What it adds to the risk."""
+        subject = self.subject(question.prior, question.threat)
+        return answer(subject, self.posed(question), sampling)
+
+    def plan(self, question: Question, max_risk: float, sampling: Sampling) -> Calibration:
+        """The least noise for an accepted risk."""
+        if self.mechanism is None and self.parameter == TV.name:
+            raise DpradError("noise for a total variation is not available: calibrate a mechanism.")
+        family, arguments = self.parts(question.prior, question.threat, without=self.parameter)
+        posed = self.posed(question)
+        dial = Dial.of(family, self.parameter, None, arguments, posed)
+        return turned(dial, posed, max_risk, sampling)

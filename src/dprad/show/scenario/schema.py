@@ -1,0 +1,233 @@
+"""What may stand where in a scenario file, and where it stands: errors name line, table and key."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from dprad.errors import DpradError, did_you_mean, number, one_of, record, records_shown, whole
+from dprad.mechanisms import catalogue
+from dprad.model.guarantees import ADD_REMOVE, REPLACE_ONE
+from dprad.model.losses import LOSSES
+from dprad.model.threats import KNOWS
+
+Table = dict[str, Any]
+
+
+def _text(value: Any, name: str) -> Any:
+    if not isinstance(value, str) or not value.strip():
+        raise DpradError(f"{name} must be text, but is {value!r}.")
+    return value
+
+
+def _names(value: Any, name: str) -> Any:
+    if not isinstance(value, list) or not value or not all(isinstance(v, str) for v in value):
+        raise DpradError(f"{name} must be a list of column names, but is {value!r}.")
+    return value
+
+
+def _knows(value: Any, name: str) -> Any:
+    if isinstance(value, str):
+        hint = f"A column is named in a list: {name} = [{value!r}]."
+        return one_of(value, name, KNOWS, hint=hint)
+    return _names(value, name)
+
+
+def _query(value: Any, name: str) -> Any:
+    return value if isinstance(value, str) else _names(value, name)
+
+
+def _plain(value: Any, name: str, low: float, high: float) -> Any:
+    if isinstance(value, bool | str):
+        raise DpradError(f"{name} must be a number, but is {value!r}.")
+    return number(value, name, low=low, high=high)
+
+
+def _number(low: float = 0.0, high: float = float("inf")) -> Callable[[Any, str], Any]:
+    return lambda value, name: _plain(value, name, low, high)
+
+
+def _range(value: Any, name: str) -> Any:
+    if not isinstance(value, list) or len(value) != 2:
+        raise DpradError(f"{name} must be two numbers, as in [0, 100], but is {value!r}.")
+    return [_plain(v, name, -float("inf"), float("inf")) for v in value]
+
+
+def _counts(value: Any, name: str) -> Any:
+    if not isinstance(value, Mapping) or not value:
+        raise DpradError(
+            f"{name} must be a table {{ value = weight, ... }}, but is something else."
+        )
+    return {
+        k: _plain(v, f"{name}, weight {record(k, i)},", 0.0, float("inf"))
+        for i, (k, v) in enumerate(value.items(), 1)
+    }
+
+
+def _yes(value: Any, name: str) -> Any:
+    if value is not True:
+        raise DpradError(f"{name} must be true (or be left out), but is {value!r}.")
+    return value
+
+
+def _word(*choices: str) -> Callable[[Any, str], Any]:
+    return lambda value, name: one_of(value, name, choices)
+
+
+def _whole(low: int, high: float = float("inf")) -> Callable[[Any, str], Any]:
+    def check(value: Any, name: str) -> int:
+        if isinstance(value, bool | str):
+            raise DpradError(f"{name} must be a whole number, but is {value!r}.")
+        if whole(value, name, low=low) > high:
+            raise DpradError(f"{name} must be at most {high:,} in a scenario, but is {value!r}.")
+        return whole(value, name, low=low)
+
+    return check
+
+
+def _domain(value: Any, name: str) -> Any:
+    low, high = _range(value, name)
+    if low != int(low) or high != int(high) or low > high:
+        raise DpradError(f"{name} must be two whole numbers low, high, but is {value!r}.")
+    return [int(low), int(high)]
+
+
+Checks = dict[str, Callable[[Any, str], Any]]
+POPULATION: Checks = {
+    "builtin": _word("patients"),
+    "data": _text,
+    "counts": _counts,
+    "uniform": _whole(1),
+    "unknown": _yes,
+    "columns": _names,
+    "weight": _text,
+    "missing": _word("keep", "drop", "refuse"),
+    "domain": _domain,
+}
+THREAT: Checks = {
+    "name": _text,
+    "knows": _knows,
+    "target": _names,
+    "loss": _word(*LOSSES),
+    "eta": _number(),
+}
+RELEASE: Checks = {
+    "name": _text,
+    "mechanism": lambda v, n: one_of(v, n, catalogue.FAMILIES),
+    "query": _query,
+    **{name: _number(0.0, p.most) for name, p in catalogue.NUMBERS.items()},
+    "clamp": _range,
+    "neighbours": _word(REPLACE_ONE, ADD_REMOVE),
+}
+ACCEPTED: Checks = {"risk": _number(0.0, 1.0)}
+AUDIT: Checks = {
+    "trials": _whole(10, 10_000_000),
+    "function": _text,
+    "claim": _number(),
+    "confidence": _number(0.0, 1.0),
+}
+TOP = {
+    "title": _text,
+    "population": POPULATION,
+    "threats": THREAT,
+    "releases": RELEASE,
+    "accepted": ACCEPTED,
+    "audit": AUDIT,
+}
+MANY = ("threats", "releases")
+SOURCES = ("builtin", "data", "counts", "uniform", "unknown")
+
+
+class Wrong:
+    """Errors, each with its place."""
+
+    def __init__(self, name: str, text: str) -> None:
+        self.name, self.lines = name, _places(text)
+        self.found: list[tuple[int, str]] = []
+
+    def add(self, place: tuple[Any, ...], message: str) -> None:
+        """`place`: table, number in an array of tables (0: the only one), key."""
+        full: Any = (*place, *("", 0, "")[len(place) :])
+        table, k, key = full
+        line = self.lines.get((table, k, key)) or self.lines.get((table, k, "")) or 1
+        where = f"[[{table}]] {k}" if table in MANY and k else f"[{table}]" if table else ""
+        known = f"line {line}" + (f", {where}" if where else "")
+        self.found.append((line, f"{known}: {message}"))
+
+    def stop(self) -> None:
+        """Raise what there is."""
+        if not self.found:
+            return
+        unique = list(dict.fromkeys(sorted(self.found)))
+        if len(unique) == 1:
+            raise DpradError(f"{self.name}, {unique[0][1]}")
+        lines = "".join(f"\n  {message}" for _, message in unique)
+        raise DpradError(f"{self.name} has {len(unique)} errors:{lines}")
+
+
+def _places(text: str) -> dict[tuple[str, int, str], int]:
+    """The line of every table header and key. A rough scan will do: TOML was parsed before."""
+    found: dict[tuple[str, int, str], int] = {}
+    table, k, count = "", 0, dict.fromkeys(MANY, 0)
+    for i, line in enumerate(text.splitlines(), 1):
+        header = re.match(r"\s*(\[\[?)\s*([\w-]+)", line)
+        key = re.match(r"\s*[\"']?([\w-]+)[\"']?\s*[=.]", line)
+        if header:
+            table = header.group(2)
+            if header.group(1) == "[[":
+                count[table] = count.get(table, 0) + 1
+            k = count.get(table, 0) if header.group(1) == "[[" else 0
+            found.setdefault((table, k, ""), i)
+        elif key:
+            found.setdefault((table, k, key.group(1)), i)
+    return found
+
+
+def structure(raw: Table, wrong: Wrong) -> Table:
+    """Right keys with values of the right kind."""
+    good: Table = {name: [] for name in MANY}
+    for key, value in raw.items():
+        place = (key, 1, "") if key in MANY else (key, 0, "")
+        if key not in TOP:
+            known = did_you_mean(key, TOP) or f"There are: {', '.join(TOP)}."
+            place = place if wrong.lines.get(place) else ("", 0, key)
+            what = repr(key) if records_shown() or did_you_mean(key, TOP) else "this"
+            wrong.add(place, f"{what} has no meaning here. {known}")
+        elif key == "title":
+            _check(key, value, _text, ("", 0, key), good, wrong)
+        elif key in MANY:
+            if not isinstance(value, list) or not all(isinstance(v, Mapping) for v in value):
+                wrong.add(place, f"{key} must be written as [[{key}]], once for each.")
+                continue
+            for k, table in enumerate(value, 1):
+                good[key].append(_table(table, TOP[key], key, k, wrong))  # type: ignore[arg-type]
+        elif not isinstance(value, Mapping):
+            wrong.add(("", 0, key), f"{key} must be a table, written as [{key}].")
+        else:
+            good[key] = _table(value, TOP[key], key, 0, wrong)  # type: ignore[arg-type]
+    return good
+
+
+def _table(raw: Mapping[str, Any], checks: Checks, table: str, k: int, wrong: Wrong) -> Table:
+    good: Table = {}
+    for key, value in raw.items():
+        if key in checks:
+            _check(key, value, checks[key], (table, k, key), good, wrong)
+        else:
+            hint = did_you_mean(key, checks) or f"There are: {', '.join(checks)}."
+            what = "this" if table == "population" and not records_shown() else repr(key)
+            wrong.add((table, k, key), f"{what} has no meaning here. {hint}")
+    return good
+
+
+def _check(key: str, value: Any, check: Any, place: Any, good: Table, wrong: Wrong) -> None:
+    try:
+        good[key] = check(value, key)
+    except DpradError as error:
+        text = str(error)
+        if place[0] == "population" and not records_shown():
+            hint = re.search(r" Did you mean .*", text)
+            text = re.sub(r"but is .*", "but is something else.", text, flags=re.S)
+            text += hint.group() if hint else ""
+        wrong.add(place, text)

@@ -1,0 +1,176 @@
+"""The plan of an audit: what is called, what is claimed of it, and how often it may be called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from dprad.errors import DpradError, number, whole
+from dprad.game.game import Table
+from dprad.game.question import Question
+from dprad.mechanisms.base import Mechanism
+from dprad.mechanisms.black_box import BlackBox, own_randomness
+from dprad.mechanisms.foreign import as_mechanism, as_subject, by_epsilon
+from dprad.model.guarantees import Guarantee, PureDP
+from dprad.numerics.arrays import Column
+from dprad.numerics.random import Seed, seed
+from dprad.verbs.audit import fingerprint, independence
+from dprad.verbs.audit.state import State
+
+# Delta at which a claim that is a whole curve is tested.
+SMALL = 1e-6
+# Epsilon at which the attack of a named mechanism is made, if a larger one is claimed.
+LARGE = 20.0
+
+_NO_REPLAY = (
+    "this audit cannot be replayed: the function has random numbers of its own. Let it take rng, "
+    "run(record, rng), and the same seed gives the same result"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How often, how surely, and in which way."""
+
+    trials: int
+    alpha: float
+    sequential: bool
+    precision: float | None
+    workers: int
+    progress: bool
+    trace: bool
+    seed: int
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        trials: int,
+        confidence: float,
+        sequential: bool,
+        precision: float | None,
+        workers: int,
+        progress: bool,
+        trace: bool,
+        rng: Seed,
+    ) -> Settings:
+        """Checked."""
+        alpha = 1.0 - number(confidence, "confidence", low=0, high=1)
+        if not 0 < alpha < 1:
+            raise DpradError(
+                f"confidence must lie strictly between 0 and 1, but is {confidence!r}."
+            )
+        return cls(
+            trials=whole(trials, "trials", low=10),
+            alpha=alpha,
+            sequential=sequential,
+            precision=None if precision is None else number(precision, "precision", low=0),
+            workers=whole(workers, "workers", low=1),
+            progress=progress,
+            trace=trace,
+            seed=seed(rng),
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """What is audited: everything that is known before the first call."""
+
+    subject: Mechanism
+    claim: Guarantee
+    point: tuple[float, float]
+    question: Question
+    read: Column
+    attack: Any
+    model: Model | None
+    settings: Settings
+    told: dict[str, Any]
+
+    @classmethod
+    def of(
+        cls,
+        run: Any,
+        claim: Guarantee,
+        question: Question,
+        attack: Any,
+        model: Any,
+        vectorised: bool,
+        settings: Settings,
+    ) -> Plan:
+        """Checked; nothing is called yet but functions that take many records at once."""
+        if not isinstance(claim, Guarantee):
+            raise DpradError(
+                "claim must be a guarantee, such as dprad.PureDP(1.0, neighbours='replace-one'), "
+                f"but is {claim!r}."
+            )
+        game = question.table("audit")
+        subject = as_subject(run, vectorised)
+        read = subject.read(question)
+        own_randomness(subject, settings.workers)
+        point = _point(claim)
+        if isinstance(subject, BlackBox) and subject.vectorised:
+            independence.check(subject, read[game.pi > 0], settings.seed)
+        told = {
+            "attack": attack, "model": model, "query": question.query, "vectorised": vectorised,
+        }  # fmt: skip
+        supposed = Model.of(subject if model is None else model, point[0], given=model is not None)
+        return cls(subject, claim, point, question, read, attack, supposed, settings, told)
+
+    @property
+    def game(self) -> Table:
+        """The finite game of the question."""
+        return self.question.table("audit")
+
+    @property
+    def notes(self) -> list[str]:
+        """What must be said of it, whatever comes out."""
+        return [] if self.replayable else [_NO_REPLAY]
+
+    @property
+    def replayable(self) -> bool:
+        """Whether the same seed gives the same calls."""
+        return not isinstance(self.subject, BlackBox) or self.subject.takes_rng
+
+    def open(self, path: Any) -> State:
+        """The state file of this audit, and of no other."""
+        file = State.open(path, fingerprint.key(self))
+        if file.lines and not self.replayable:
+            raise DpradError(
+                "this audit cannot be continued: the function has its own random numbers, and "
+                "might repeat those of the first session. Let it take rng: run(record, rng)."
+            )
+        return file
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Model:
+    """The mechanism it is supposed to be: at the claimed epsilon, and at every one.
+
+    `given` says that the user named it; else it is what is audited itself.
+    """
+
+    named: Mechanism
+    at: Callable[[float], Mechanism] | None
+    given: bool
+
+    @classmethod
+    def of(cls, thing: Any, epsilon: float, *, given: bool) -> Model | None:
+        """From a mechanism, or a function epsilon -> mechanism; None without a likelihood."""
+        if isinstance(thing, Mechanism) or not callable(thing):
+            mechanism = as_mechanism(thing, "model")
+            if not mechanism.likelihood and not given:
+                return None
+            return cls(mechanism, by_epsilon(mechanism), given)
+        family = thing
+        return cls(family(min(epsilon, LARGE)), lambda at: as_mechanism(family(at), "model"), given)
+
+
+def _point(claim: Guarantee) -> tuple[float, float]:
+    """An (epsilon, delta) for replaced records that the claim implies."""
+    promise = claim.replace_one()
+    if promise.point is not None:
+        return promise.point
+    if isinstance(claim, PureDP):
+        return 2 * claim.epsilon, 0.0
+    return promise.epsilon_at(SMALL), SMALL

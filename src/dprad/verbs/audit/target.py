@@ -1,0 +1,186 @@
+"""What the counted runs will be about, fixed before the first of them: records and an attack.
+
+The question as it was asked, with the attack of the user or of a named mechanism; or two records
+that runs which are not counted showed to be the easiest to tell apart, and an attack learned on
+them.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dprad.attacks.counting import Play, player
+from dprad.attacks.optimal import OptimalAttack, best_attack
+from dprad.errors import DpradError, record
+from dprad.game.game import Table
+from dprad.game.question import Question
+from dprad.mechanisms.black_box import BlackBox
+from dprad.model.priors import Prior
+from dprad.numerics.arrays import Column
+from dprad.runtime.progress import Stop
+from dprad.runtime.workers import stream
+from dprad.verbs.audit import fingerprint, learning
+from dprad.verbs.audit.outputs import translated
+from dprad.verbs.audit.plan import Model, Plan
+from dprad.verbs.audit.state import State, decode, encode
+from dprad.verbs.audit.trials import AGAIN, CHANGED, PATIENCE, REMEMBERED, sample
+
+# Share of the runs that a learned attack may study, and the most of them.
+STUDY, MOST_STUDIED = 0.25, 20_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Target:
+    """Records to draw, how they are read and called, and the attack on their outputs.
+
+    `studied` calls were made to find it; `model` is set where the extra risk can be compared with
+    that of the mechanism it is supposed to be.
+    """
+
+    question: Question
+    read: Column
+    labels: Column
+    play: Play
+    model: Model | None
+    studied: int
+    notes: tuple[str, ...]
+
+    @property
+    def game(self) -> Table:
+        """The finite game of the question."""
+        return self.question.table("audit")
+
+
+def choose(plan: Plan, file: State, stop: Stop) -> Target:
+    """The attack of the user, that of the named mechanism, or a learned one."""
+    attack, model = plan.attack, plan.model
+    if attack is None and model is not None:
+        mechanism = model.named if model.given else plan.subject
+        attack = best_attack(mechanism, plan.question)
+    if attack is None:
+        return _learned(plan, file, stop)
+    play = player(attack, plan.question)
+    if isinstance(plan.subject, BlackBox) and isinstance(attack, OptimalAttack):
+        play = translated(play, attack.mechanism, _support(plan))
+    return Target(plan.question, plan.read, _support(plan), play, model, 0, tuple(plan.notes))
+
+
+def _support(plan: Plan) -> Column:
+    support = plan.question.prior.support
+    assert support is not None  # there is a finite game
+    return support
+
+
+def _learned(plan: Plan, file: State, stop: Stop) -> Target:
+    """Two records, equally likely, and which outputs to bet on."""
+    study = _Study.of(plan)
+    samples = study.outputs(file, stop)
+    counted = plan.settings.trials - study.calls
+    if counted < 10:
+        raise DpradError(
+            f"trials must leave runs to count: give more than {plan.settings.trials:,}."
+        )
+    learned = learning.learn(
+        samples,
+        trials=counted,
+        delta=plan.point[1],
+        alpha=plan.settings.alpha,
+        seed=plan.settings.seed,
+    )
+    a, b = learned.pair
+    support = _support(plan)
+    note = (
+        f"compared record {record(_plain(support[a]), a + 1)} and record "
+        f"{record(_plain(support[b]), b + 1)} of {len(support):,}, in order, found by "
+        f"{study.calls:,} calls that are not counted"
+    )
+    labels: Column = np.array([None, None], dtype=object)
+    labels[:] = [_plain(plan.read[a]), _plain(plan.read[b])]
+    two = Question.of(Prior.uniform(2))
+    notes = (*plan.notes, note)
+    return Target(two, plan.read[[a, b]], labels, learned, None, study.calls, notes)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Study:
+    """Some records, and how often each is called to learn from."""
+
+    plan: Plan
+    places: Any
+    each: int
+
+    @classmethod
+    def of(cls, plan: Plan) -> _Study:
+        chance = np.random.default_rng(np.random.SeedSequence(plan.settings.seed, spawn_key=(0,)))
+        places = learning.candidates(plan.game.pi, chance)
+        budget = int(min(STUDY * plan.settings.trials, MOST_STUDIED))
+        return cls(plan, places, max(4, budget // max(len(places), 1)))
+
+    @property
+    def calls(self) -> int:
+        """All of them."""
+        return self.each * len(self.places)
+
+    def run(self, index: int, size: int, first: int) -> list[Any]:
+        """Outputs of one record; its first call is number `first`."""
+        plan, place = self.plan, int(self.places[index])
+        stream_of = np.random.SeedSequence(plan.settings.seed, spawn_key=(0, index))
+        records = np.repeat(plan.read[[place]], size, axis=0)
+        labels = np.repeat(_support(plan)[[place]], size)
+        outputs = sample(plan.subject, records, labels, np.random.default_rng(stream_of), first)
+        return outputs.tolist() if isinstance(outputs, np.ndarray) else list(outputs)
+
+    def outputs(self, file: State, stop: Stop) -> dict[int, Any]:
+        """Outputs by record; what was seen is kept in the state file."""
+        done = self._stored(file)
+        self._replay(done, file)
+        samples: dict[int, Any] = {}
+        todo = [(i, self.each, i * self.each + 1) for i in range(len(self.places)) if i not in done]
+        fresh = stream(self.run, todo, self.plan.settings.workers, threads=False)
+        for i in range(len(self.places)):
+            outputs = done[i] if i in done else next(fresh)
+            if file.journal is not None:
+                file.put("study", i, [encode(o) for o in outputs], "")
+            samples[int(self.places[i])] = outputs
+            if stop.now():
+                fresh.close()
+                raise DpradError("max_seconds passed while the attack was still being learnt.")
+        return samples
+
+    def _stored(self, file: State) -> dict[int, list[Any]]:
+        """What was studied before, from a file that may have been forged."""
+        try:
+            stored = {i: decode(outputs) for i, outputs in file.done("study").items()}
+            sound = all(0 <= i < len(self.places) for i in stored)
+            if sound and all(len(outputs) == self.each for outputs in stored.values()):
+                return stored
+        except (KeyError, TypeError, ValueError, AttributeError):
+            pass
+        raise DpradError("the state file is damaged: what was studied cannot be read.")
+
+    def _replay(self, done: dict[int, list[Any]], file: State) -> None:
+        """Run some of it again: it must give what is stored."""
+        subject = self.plan.subject
+        single = isinstance(subject, BlackBox) and subject.one_by_one
+        some = min(self.each, REMEMBERED) if single else self.each
+        for i, outputs in list(done.items())[:AGAIN]:
+            begin = time.monotonic()
+            same = _alike(self.run(i, some, 1), outputs[:some])
+            quick = (time.monotonic() - begin) * self.each / some <= PATIENCE
+            if same and some < self.each and quick:
+                same = _alike(self.run(i, self.each, 1), outputs)
+            if file.done("refused") or not same:
+                file.put("refused", 0, None, "")  # and it stays so
+                raise DpradError(CHANGED)
+
+
+def _alike(one: Any, other: Any) -> bool:
+    return fingerprint.digest(one) == fingerprint.digest(other)
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value

@@ -1,0 +1,155 @@
+"""Dial: the one parameter that a calibration turns, and where it is looked for."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from dprad.errors import DpradError, interval, number
+from dprad.game.game import Classes
+from dprad.game.query import columns_read
+from dprad.game.question import Question
+from dprad.mechanisms.base import Mechanism
+from dprad.model.parameters import TURNED, Goal
+from dprad.model.threats import target_values
+
+
+@dataclass(frozen=True, slots=True)
+class Dial:
+    """A parameter of `family`, by `name` (empty: its only argument), beside `fixed` arguments.
+
+    Risk grows with the value if `rising` (None: not known); it is looked for between `low` and
+    `high`.
+    """
+
+    family: Callable[..., Any]
+    name: str
+    fixed: dict[str, Any]
+    low: float
+    high: float
+    rising: bool | None
+    whole: bool
+
+    @classmethod
+    def of(
+        cls,
+        family: Callable[..., Any],
+        parameter: str | None,
+        between: tuple[float, float] | None,
+        fixed: dict[str, Any],
+        question: Question,
+    ) -> Dial:
+        """Find out what is free, what follows from the prior, and where to look."""
+        arguments = _arguments(family)
+        name = _free(family, arguments, parameter, fixed)
+        usual = TURNED.get(name)
+        fixed = _sized(arguments, fixed, question)
+        if between is not None:
+            low, high = interval(between, "between")
+            if low <= 0:
+                raise DpradError(f"between must be positive, but begins at {low:g}.")
+            return cls(family, name, fixed, low, high, None, usual is not None and usual.whole)
+        if usual is None:
+            what = f"the parameter {name!r}" if name else "the argument of the function"
+            raise DpradError(f"say where to look for {what}: between=(low, high).")
+        unit = number(fixed.get("sensitivity", 1.0), "sensitivity", low=0) if usual.scaled else 1.0
+        kind = _mechanism(family)
+        own = kind is not None and kind.noise is not None and kind.noise.name == name
+        most = kind.highest if kind is not None and own else math.inf
+        high = min(usual.high * unit, most)
+        return cls(family, name, fixed, usual.low * unit, high, usual.rising, usual.whole)
+
+    def make(self, value: float) -> Any:
+        """What `assess` takes, at this value."""
+        argument = int(value) if self.whole else value
+        try:
+            if self.name:
+                return self.family(**{self.name: argument}, **self.fixed)
+            return self.family(argument)
+        except TypeError as error:
+            raise DpradError(f"{self.called('the function')} cannot be made: {error}.") from None
+
+    def start(self, target: float, question: Question) -> float:
+        """Where a search begins: what the family guesses, or the middle of the range."""
+        game = question.game
+        share = min(target / game.unlike, 0.999) if game.unlike > 0 else 0.5
+        values = len(game.probabilities) if isinstance(game, Classes) else 2
+        guess: Callable[[Goal], float | None] | None = getattr(self.family, "first_guess", None)
+        value = None if guess is None else guess(Goal(target, share, values, self.fixed))
+        if value is None:
+            value = math.sqrt(self.low * self.high)
+            value = min(1.0, value) if self.rising is not False and not self.whole else value
+        value = min(max(value, self.low), self.high)
+        return float(round(value)) if self.whole else value
+
+    def edges(self, subject: Any, value: float) -> list[float]:
+        """Values at which the risk may turn, read off what was made, if its noise is this value."""
+        if not isinstance(subject, Mechanism) or subject.noise is None:
+            return []
+        if subject.describe().get(subject.noise.name) != value:
+            return []
+        return [edge for edge in subject.edges() if edge < self.high]
+
+    def called(self, otherwise: str) -> str:
+        """The name of the family."""
+        return str(getattr(self.family, "__name__", otherwise))
+
+    def title(self, subject: Any) -> str:
+        """What was calibrated, by name."""
+        name = self.called("")
+        return name if name.isidentifier() else str(subject.describe()["kind"])
+
+
+def _mechanism(family: Any) -> type[Mechanism] | None:
+    return family if isinstance(family, type) and issubclass(family, Mechanism) else None
+
+
+def _arguments(family: Any) -> dict[str, inspect.Parameter]:
+    try:
+        return dict(inspect.signature(family).parameters)
+    except (TypeError, ValueError):
+        return {}
+
+
+def _required(argument: inspect.Parameter) -> bool:
+    return argument.default is inspect.Parameter.empty
+
+
+def _free(
+    family: Any, arguments: dict[str, inspect.Parameter], given: str | None, fixed: dict[str, Any]
+) -> str:
+    """The name of the free parameter; empty for a function of one argument by place."""
+    names = list(arguments)
+    if given is not None:
+        takes_any = any(p.kind is p.VAR_KEYWORD for p in arguments.values())
+        if names and given not in names and not takes_any:
+            raise DpradError(f"parameter must be one of {', '.join(names)}, but is {given!r}.")
+        if given in fixed:
+            raise DpradError(f"parameter {given!r} is to be found; do not give it a value.")
+        return given
+    free = [n for n in names if n in TURNED and n not in fixed]
+    required = [n for n in free if _required(arguments[n])]
+    for candidates in (free, required):
+        if len(candidates) == 1:
+            return candidates[0]
+    if len(names) == 1 and not fixed:
+        return "" if names[0] not in TURNED else names[0]
+    what = getattr(family, "__name__", "the function")
+    raise DpradError(
+        f"say which parameter is free, parameter=...; {what} has "
+        f"{', '.join(names) or 'none by name'}."
+    )
+
+
+def _sized(
+    arguments: dict[str, inspect.Parameter], fixed: dict[str, Any], question: Question
+) -> dict[str, Any]:
+    """The size of a categorical mechanism, from the prior, if it was left out."""
+    missing = "size" in arguments and "size" not in fixed and _required(arguments["size"])
+    if not missing or question.prior.kind != "finite" or callable(question.query):
+        return fixed
+    columns = columns_read(question.prior, question.threat, question.query)
+    return {**fixed, "size": len(target_values(question.prior, columns)[1])}
