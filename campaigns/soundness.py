@@ -91,14 +91,14 @@ def random_threat(rng, m):
 
 def random_mechanism(rng, prior, threat):
     name = str(rng.choice([n for n in catalogue.FAMILIES if n != "she"]))
-    family = catalogue.FAMILIES[name]
-    if family.noise == "sigma":
+    family, takes = catalogue.FAMILIES[name], catalogue.card(name).takes
+    if family.noise.name == "sigma":
         given = {"sigma": float(10.0 ** rng.uniform(-1, 2))}
     else:
         given = {"epsilon": float(rng.choice(EPSILONS))}
-    if "delta" in family.takes and rng.random() < 0.3:
+    if "delta" in takes and rng.random() < 0.3:
         given["delta"] = float(rng.choice([0.0, 1e-300, 1e-9, 0.01, 0.3, 1.0]))
-    if "clamp" in family.takes and rng.random() < 0.3:
+    if "clamp" in takes and rng.random() < 0.3:
         given["clamp"] = (0.0, float(prior.size))
     kind, arguments = catalogue.parts(name, given, prior, threat)
     return name, kind(**arguments)
@@ -168,7 +168,7 @@ def calibration_meets_target(rng, seen):
     try:
         family, arguments = catalogue.parts(name, {}, prior, threat)
         plan = calibrate(
-            family, parameter=catalogue.FAMILIES[name].noise, max_risk=target, prior=prior,
+            family, parameter=catalogue.card(name).takes[0], max_risk=target, prior=prior,
             threat=threat, **arguments,
         )  # fmt: skip
     except DpradError as error:
@@ -205,7 +205,7 @@ def releases_add_up(rng, seen):
         one = assess(mechanism, **asked)
         alone = assess(mechanisms.Repeated(mechanism, 1), **asked)
         two = assess(mechanisms.Repeated(mechanism, 2), **asked)
-        noise = catalogue.FAMILIES[name].noise
+        noise = catalogue.card(name).takes[0]
         weak = replace(mechanism, **{noise: 1e3 if noise == "sigma" else 0.01})
         beside = assess(mechanisms.Composed([mechanism, weak]), **asked)
     except DpradError as error:

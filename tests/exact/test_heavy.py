@@ -30,7 +30,7 @@ def test_normalised_risk_where_one_record_has_nearly_all(name, heavy, watcher):
     def normalised(rare):
         weights = {0.0: rare, 1.0: 2 * rare, 2.0: rare / 2, 3.0: rare, heavy: 1.0}
         prior = Prior.from_counts(weights)
-        kind, given = catalogue.parts(name, {family.noise: 1.0}, prior, threat)
+        kind, given = catalogue.parts(name, {family.noise.name: 1.0}, prior, threat)
         return assess(kind(**given), prior=prior, threat=threat).normalised
 
     limit = normalised(1e-5)

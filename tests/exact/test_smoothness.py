@@ -11,10 +11,11 @@ from scipy.optimize import brentq
 from scipy.stats import beta, norm, truncnorm, uniform
 
 from dprad import DpradError, Prior, Threat, assess
-from dprad.exact import continuous, nested
+from dprad.exact import continuous
 from dprad.exact.solution import Solution
 from dprad.game.game import play
 from dprad.mechanisms import Duchi, ExponentialInterval, Gaussian, Laplace
+from dprad.paper import nested
 
 LOW, HIGH = 1.0, 4.0
 
@@ -352,9 +353,9 @@ def test_the_interval_is_made_of_the_two_errors(eta):
     assert slid == pytest.approx(owed[0].max() + owed[1].max()) and slid > 0
     seen = []
 
-    def finite(table, values, pi):
-        seen.append(table)
-        assert values == pytest.approx(cells.middle) and pi == pytest.approx(cells.mass)
+    def finite(posed):
+        seen.append(posed.game)
+        assert posed.read == pytest.approx(cells.middle) and posed.pi == pytest.approx(cells.mass)
         return solved(0.3, (0.298, 0.302))
 
     found = continuous.solve_continuous(noise, prior, eta, game, finite)
@@ -383,8 +384,8 @@ def test_membership_lies_between_middles_and_ends():
     game = play(prior, Threat(knows="everything"))
     asked = []
 
-    def finite(table, values, pi):
-        asked.append((values, pi, table))
+    def finite(posed):
+        asked.append((posed.read, posed.pi, posed.game))
         return solved(0.30 if len(asked) == 1 else 0.302)
 
     found = continuous.solve_continuous(noise, prior, 0.0, game, finite)

@@ -13,8 +13,8 @@ from scipy import sparse
 from dprad import DpradError, Prior, PureDP, Threat, assess
 from dprad.game import relations
 from dprad.game.game import play
-from dprad.game.relations import EARTH_RADIUS
 from dprad.game.sets import Singletons, Windows
+from dprad.model.losses import EARTH_RADIUS
 from oracles import random_instance
 
 

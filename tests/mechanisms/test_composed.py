@@ -10,7 +10,6 @@ from dprad import (
     Prior,
     Threat,
     assess,
-    catalogue,
     mechanisms,
     optimal_attack,
     simulate,
@@ -24,6 +23,7 @@ from dprad.mechanisms import (
     Piecewise,
     Repeated,
     Staircase,
+    catalogue,
 )
 
 EPSILONS = (0.0, 0.3, 1.0, 4.0, 20.0, 38.0, 41.2, 80.0, 300.0, 700.0)
@@ -40,8 +40,8 @@ THREATS = {
 
 def every():
     for name, family in catalogue.FAMILIES.items():
-        prior = TEXT.get(name, CODES if family.reads == "codes" else WHOLE)
-        values = (0.01, 0.3, 3.0, 100.0) if family.noise == "sigma" else EPSILONS
+        prior = TEXT.get(name, CODES if catalogue.card(name).reads == "codes" else WHOLE)
+        values = (0.01, 0.3, 3.0, 100.0) if family.noise.name == "sigma" else EPSILONS
         for value in values:
             try:
                 made(name, prior, value)
@@ -52,7 +52,7 @@ def every():
 
 def made(name, prior, value):
     family = catalogue.FAMILIES[name]
-    kind, arguments = catalogue.parts(name, {family.noise: value}, prior, Threat())
+    kind, arguments = catalogue.parts(name, {family.noise.name: value}, prior, Threat())
     return kind(**arguments)
 
 

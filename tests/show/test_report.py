@@ -100,6 +100,9 @@ EVIL = [
 ]  # fmt: skip
 
 
+from dprad.game.question import Question  # noqa: E402
+
+
 def test_a_hostile_table(tmp_path):
     """Names and values with markup, quotes, newlines, emoji, mathematics: shown as they are."""
     prior = {(a, b): i + j + 1 for i, a in enumerate(EVIL) for j, b in enumerate(EVIL)}
@@ -111,7 +114,7 @@ def test_a_hostile_table(tmp_path):
         title=EVIL[0] + EVIL[2],
         text=text + "# " + EVIL[5],
         prior=made,
-        threats=tuple((e, Threat(knows=[EVIL[4]], target=[EVIL[0]])) for e in EVIL),
+        questions=tuple((e, asked) for e in EVIL),
         releases=tuple(
             dataclasses.replace(base.releases[0], name=e, query=EVIL[0]) for e in EVIL[:3]
         ),

@@ -168,10 +168,9 @@ def _finite(prior: Prior, threat: Threat) -> Table:
     width = int(relation.signature.max()) + 1
     own = relation.signature[code] if len(labels) == 1 else label * width + relation.signature[code]
     key, class_of_kept = distinct(own)
-    if len(key) == len(own):
-        mass = pi[kept]
-    else:
-        mass = np.minimum(np.bincount(class_of_kept, weights=pi[kept]), 1.0)
+    mass = pi[kept]
+    if key is not own:  # else every record is a class, and they are in order
+        mass = np.minimum(np.bincount(class_of_kept, weights=mass), 1.0)
     if len(labels) == 1:
         fiber, signature = np.broadcast_to(np.intp(0), len(key)), key
     else:

@@ -59,7 +59,7 @@ class Question:
 
     def describe(self) -> dict[str, Any]:
         """The threat in plain words and numbers, for output."""
-        return self.threat.describe() | {"membership": self.game.membership}
+        return self.threat.describe(self.prior.columns)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from dprad.mechanisms.base import Mechanism
 from dprad.mechanisms.black_box import BlackBox
 from dprad.mechanisms.bounded import Duchi, Hybrid, Piecewise
+from dprad.mechanisms.bounded_laplace import BoundedLaplace
 from dprad.mechanisms.channel import Channel
 from dprad.mechanisms.composed import Composed, Repeated
 from dprad.mechanisms.density import Density
@@ -34,6 +35,7 @@ __all__ = [
     "SUE",
     "THE",
     "BlackBox",
+    "BoundedLaplace",
     "Channel",
     "Composed",
     "Density",

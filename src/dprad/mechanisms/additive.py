@@ -65,7 +65,9 @@ class Additive(Mechanism):
     @classmethod
     def arguments(cls, values: Column, given: dict[str, Any]) -> dict[str, Any]:
         """The sensitivity, if it is not given: the range of the values."""
-        return {"sensitivity": float(values[-1] - values[0]) or 1.0, **given}
+        if "sensitivity" in given:
+            return given
+        return {**given, "sensitivity": float(values[-1] - values[0]) or 1.0}
 
     def spread(self, count: int) -> list[Any]:
         """Numbers within the clamp that differ by at most the sensitivity."""

@@ -117,7 +117,7 @@ class Mechanism(ABC):
 
     def spread(self, count: int) -> list[Any]:  # noqa: ARG002
         """So many values that it can read, evenly spaced where they are numbers."""
-        raise DpradError(f"worst_prior cannot tell which values a {type(self).__name__} reads.")
+        raise DpradError(f"worst_prior cannot tell which numbers a {type(self).__name__} reads.")
 
     def understood(self, outputs: Any, support: Column) -> Any:  # noqa: ARG002
         """What another implementation returned, in the form of this one's outputs."""

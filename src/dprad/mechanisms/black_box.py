@@ -21,7 +21,7 @@ from dprad.model.guarantees import Guarantee
 from dprad.numerics.arrays import Column
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class BlackBox(Mechanism):
     """A function ``run(record)`` or ``run(record, rng)`` that returns one output.
 

@@ -113,6 +113,14 @@ class Channel(Finite):
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.matrix[np.asarray(records), np.asarray(outputs)]))
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Channel):
+            return NotImplemented
+        return np.array_equal(self.matrix, other.matrix)
+
+    def __hash__(self) -> int:
+        return hash((self.matrix.shape, *self.matrix[0, :2].tolist()))
+
     def __repr__(self) -> str:
         return f"Channel({self.matrix.shape[0]} records, {self.matrix.shape[1]} outputs)"
 

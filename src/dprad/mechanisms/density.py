@@ -52,7 +52,7 @@ class Panels:
     error: FloatArray
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Density(Mechanism):
     """Outputs in `bounds` with a given log-density.
 

@@ -69,6 +69,15 @@ class Exponential(Finite):
             )
         object.__setattr__(self, "sensitivity", given)
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Exponential):
+            return NotImplemented
+        mine, theirs = ((m.epsilon, m.sensitivity) for m in (self, other))
+        return mine == theirs and np.array_equal(self.utility, other.utility)
+
+    def __hash__(self) -> int:
+        return hash((self.epsilon, self.sensitivity, self.utility.shape))
+
     @property
     def size(self) -> int:  # type: ignore[override]
         """Number of records."""

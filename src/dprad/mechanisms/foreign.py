@@ -21,8 +21,8 @@ from dprad.model.guarantees import Guarantee
 from dprad.numerics.arrays import Column, FloatArray
 
 
-def as_mechanism(subject: Any, who: str) -> Mechanism:
-    """`subject` as a mechanism, or a `DpradError` that says what `who` takes."""
+def as_mechanism(subject: Any, who: str, *, also: str = "") -> Mechanism:
+    """`subject` as a mechanism, or a `DpradError` that says what `who` takes (`also`: besides)."""
     if isinstance(subject, Mechanism):
         return subject
     if isinstance(subject, type):
@@ -33,8 +33,8 @@ def as_mechanism(subject: Any, who: str) -> Mechanism:
     if callable(getattr(subject, "sample", None)):
         return Foreign(subject)
     raise DpradError(
-        f"{who} takes a mechanism (such as dprad.mechanisms.GRR(epsilon=1.0, size=10)), but got a "
-        f"{type(subject).__name__}. Wrap a function: mechanisms.BlackBox(function)."
+        f"{who} takes {also}a mechanism (such as dprad.mechanisms.GRR(epsilon=1.0, size=10)), but "
+        f"got a {type(subject).__name__}. Wrap a function: mechanisms.BlackBox(function)."
     )
 
 

@@ -7,6 +7,7 @@ large enough for x to say something; what is called a bound rounds up.
 from __future__ import annotations
 
 import math
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 from dprad.model.losses import LOSSES
@@ -112,18 +113,24 @@ def safely(value: float, rising: bool) -> str:
     return f"{(math.floor(scaled) if rising else math.ceil(scaled)) / 10.0**digits:.7g}"
 
 
-def comparison(table: Comparison) -> str:
-    """A table, least risk first; a star marks what nothing else beats on both counts."""
-    rows = [("", "mechanism", "extra risk", "95% error", "variance")]
+def rows(table: Comparison) -> list[tuple[str, ...]]:
+    """A heading and a line for each mechanism; a star marks what nothing else beats."""
+    lines: list[tuple[str, ...]] = [("", "mechanism", "extra risk", "95% error", "variance")]
     for c in table.candidates:
         error = "" if c.error is None else f"{c.error:.4g}"
         variance = "" if c.variance is None else f"{c.variance:.4g}"
         low, high = c.risk.interval
         sure = c.risk.kind == "estimate"
         risk = f"{c.risk.rad:.4f} ({low:.4f} to {high:.4f})" if sure else above(c.risk.rad)
-        rows.append(("*" if c.frontier else "", c.name, risk, error, variance))
-    widths = [max(len(r[i]) for r in rows) for i in range(5)]
-    lines = ["  ".join(x.ljust(w) for x, w in zip(r, widths, strict=True)).rstrip() for r in rows]
+        lines.append(("*" if c.frontier else "", c.name, risk, error, variance))
+    return lines
+
+
+def comparison(table: Comparison) -> str:
+    """A table, least risk first; a star marks what nothing else beats on both counts."""
+    cells = rows(table)
+    widths = [max(len(row[i]) for row in cells) for i in range(5)]
+    lines = ["  ".join(x.ljust(w) for x, w in zip(r, widths, strict=True)).rstrip() for r in cells]
     return "\n".join([*lines, "* nothing else here has both less risk and less error"])
 
 
@@ -236,6 +243,21 @@ def details(result: Risk, *, every_bound: bool = False) -> str:
     lines += ["", "This holds if:"]
     lines += [f"  - {line}" for line in result.assumptions]
     return "\n".join(lines).lstrip("\n")
+
+
+def html(text: str) -> str:
+    """Sentences as paragraphs, for a notebook."""
+    return "".join(f"<p>{escape(line)}</p>" for line in text.split("\n") if line.strip())
+
+
+def html_table(cells: list[tuple[str, ...]]) -> str:
+    """A table whose first row is the heading, for a notebook."""
+
+    def row(tag: str, values: tuple[str, ...]) -> str:
+        return "<tr>" + "".join(f"<{tag}>{escape(v)}</{tag}>" for v in values) + "</tr>"
+
+    body = "".join(row("td", values) for values in cells[1:])
+    return f"<table><thead>{row('th', cells[0])}</thead><tbody>{body}</tbody></table>"
 
 
 def scale(difference: float) -> int:

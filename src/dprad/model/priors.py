@@ -12,6 +12,7 @@ import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -269,6 +270,26 @@ class Prior:
         column(name, self.columns, name="column")
         return self.support if len(self.columns) == 1 else self.support[name]
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Prior):
+            return NotImplemented
+        if self is other:
+            return True
+        if (self.columns, self.rows, self.size) != (other.columns, other.rows, other.size):
+            return False
+        if self.continuous_on is not None or other.continuous_on is not None:
+            return self.continuous_on == other.continuous_on
+        return _alike(self.support, other.support) and _alike(
+            self.probabilities, other.probabilities
+        )
+
+    def __hash__(self) -> int:
+        ends = () if self.probabilities is None else tuple(self.probabilities[[0, -1]].tolist())
+        return hash((self.columns, self.rows, self.size, ends))
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(repr(self))}</p>"
+
     def __repr__(self) -> str:
         if self.kind == "finite":
             return (
@@ -277,6 +298,12 @@ class Prior:
         if self.continuous_on is not None:
             return f"Prior(continuous on [{self.continuous_on[1]:g}, {self.continuous_on[2]:g}])"
         return "Prior(unknown)"
+
+
+def _alike(a: Column | None, b: Column | None) -> bool:
+    if a is None or b is None:
+        return a is b
+    return a.dtype == b.dtype and bool(np.all(a == b))
 
 
 def _between(distribution: Any, edges: FloatArray) -> FloatArray:

@@ -7,10 +7,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from dprad.model import explain
 from dprad.model.priors import Prior
+
+
+class Result:
+    """What all results share: short in a console, a few sentences in a notebook, and a hash."""
+
+    __slots__ = ()
+    brief: ClassVar[tuple[str, ...]] = ()
+
+    def __repr__(self) -> str:
+        inside = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.brief)
+        return f"{type(self).__name__}({inside})"
+
+    def __hash__(self) -> int:
+        # equal results have equal numbers; not everything that is compared can be hashed
+        return hash((type(self), *(getattr(self, name) for name in self.brief)))
+
+    def _repr_html_(self) -> str:
+        return explain.html(str(self))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,8 +55,8 @@ class Bound:
         return {f: getattr(self, f) for f in self.__slots__}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Risk:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Risk(Result):
     """The extra risk of taking part: RAD, with what it rests on.
 
     Attributes
@@ -70,6 +88,9 @@ class Risk:
         What must hold for the number to be right.
 
     """
+
+    brief: ClassVar = ("rad", "interval", "kind", "method")
+    __hash__ = Result.__hash__
 
     rad: float
     interval: tuple[float, float]
@@ -116,8 +137,8 @@ class Risk:
         return explain.risk(self)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Calibration:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Calibration(Result):
     """The least noise that keeps to an accepted risk.
 
     Attributes
@@ -136,6 +157,9 @@ class Calibration:
         How many values were tried, and how near (relatively) a weaker one fails.
 
     """
+
+    brief: ClassVar = ("family", "parameter", "value", "max_risk", "risk")
+    __hash__ = Result.__hash__
 
     mechanism: Any
     family: str
@@ -158,9 +182,12 @@ class Calibration:
         return explain.calibration(self)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Candidate(Result):
     """One line of a comparison. `frontier`: no other has less risk and less error."""
+
+    brief: ClassVar = ("name", "risk", "error", "variance", "frontier")
+    __hash__ = Result.__hash__
 
     name: str
     mechanism: Any
@@ -175,9 +202,12 @@ class Candidate:
         return plain | {"mechanism": self.mechanism.describe(), "risk": self.risk.to_dict()}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Comparison(Result):
     """Risk and error side by side, least risk first. Iterates over its `candidates`."""
+
+    brief: ClassVar = ("candidates",)
+    __hash__ = Result.__hash__
 
     candidates: tuple[Candidate, ...]
 
@@ -194,13 +224,19 @@ class Comparison:
     def __str__(self) -> str:
         return explain.comparison(self)
 
+    def _repr_html_(self) -> str:
+        return explain.html_table(explain.rows(self))
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorstPrior:
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class WorstPrior(Result):
     """The riskiest prior that a search found, and what holds for every prior.
 
     The largest risk over all priors lies between ``risk.rad`` and ``bound.rad``.
     """
+
+    brief: ClassVar = ("prior", "risk", "bound")
+    __hash__ = Result.__hash__
 
     prior: Prior
     risk: Risk
@@ -217,8 +253,8 @@ class WorstPrior:
         return explain.worst(self)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Audit:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Audit(Result):
     """What counted runs say about a promise.
 
     Attributes
@@ -247,6 +283,9 @@ class Audit:
         model-based estimate or None.
 
     """
+
+    brief: ClassVar = ("verdict", "epsilon_lower", "epsilon_claimed", "trials", "confidence")
+    __hash__ = Result.__hash__
 
     verdict: str
     epsilon_lower: float

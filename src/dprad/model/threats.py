@@ -77,6 +77,17 @@ class Threat:
                     "matrix of losses, pass loss=(losses <= eta)."
                 )
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Threat):
+            return NotImplemented
+        mine, theirs = ((t.knows, t.target, t.eta) for t in (self, other))
+        return mine == theirs and _same_loss(self.loss, other.loss)
+
+    def __hash__(self) -> int:
+        loss: Any = self.loss
+        plain = isinstance(loss, str) or callable(loss)
+        return hash((self.knows, self.target, self.eta, loss if plain else loss.nnz))
+
     def _check_eta(self, loss: Loss) -> None:
         if loss.most == 0 and self.eta > 0:
             raise DpradError(
@@ -145,14 +156,16 @@ class Threat:
             return prior.columns
         return tuple(column(c, prior.columns, name="target") for c in self.target)
 
-    def describe(self) -> dict[str, Any]:
-        """Plain words and numbers, for output."""
-        loss = self.loss
+    def describe(self, columns: Sequence[str] | None = None) -> dict[str, Any]:
+        """Plain words and numbers, for output; `columns` are those of a record, if known."""
+        loss, guessed = self.loss, columns if self.target is None else self.target
+        whole = self.knows == "everything"
         return {
             "knows": "function" if callable(self.knows) else _plain(self.knows),
             "target": "record" if self.target is None else _plain(self.target),
             "loss": loss if isinstance(loss, str) else "function" if callable(loss) else "matrix",
             "eta": self.eta,
+            "membership": whole if guessed is None else self.asks_membership(guessed),
         }
 
 
@@ -167,6 +180,13 @@ def target_values(prior: Prior, columns: Sequence[str]) -> tuple[IntArray, Colum
     first[code[::-1]] = np.arange(len(code))[::-1]
     assert prior.support is not None
     return code, prior.support[list(columns)][first]
+
+
+def _same_loss(a: Any, b: Any) -> bool:
+    """Words and functions that are equal, or matrices with the same entries."""
+    if any(isinstance(x, str) or callable(x) for x in (a, b)):
+        return type(a) is type(b) and bool(a == b)
+    return bool(a.shape == b.shape and (a != b).nnz == 0)
 
 
 def _names(value: Any, name: str) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dprad.numerics.arrays import FloatArray
+from dprad.numerics.bisection import last
 
 # The most of his wealth that a bettor stakes on one term.
 SHARE = 0.75
@@ -51,11 +52,7 @@ def _refuted(x: FloatArray, stake: FloatArray, needed: float) -> float:
     def wealth(m: float) -> float:
         return float(np.log1p(np.minimum(stake, SHARE / m) * (x - m)).sum())
 
-    low, high = 0.0, float(x.mean())
-    while high - low > 1e-9:
-        middle = (low + high) / 2
-        low, high = (middle, high) if wealth(middle) >= needed else (low, middle)
-    return low
+    return last(lambda m: m == 0 or wealth(m) >= needed, 0.0, float(x.mean()), width=1e-9)
 
 
 def clopper_pearson(successes: int, trials: int, confidence: float) -> tuple[float, float]:

@@ -26,6 +26,7 @@ from dprad.exact.solution import Solution
 from dprad.mechanisms.exponential import ExponentialInterval
 from dprad.model.priors import Prior
 from dprad.numerics.arrays import FloatArray
+from dprad.numerics.bisection import first
 
 # Guesses among which the candidates are looked for.
 GRID = 101
@@ -147,17 +148,14 @@ def _error(n: int, top: float, heaviest: float, confidence: float) -> float:
     allowed = 1.0 - number(confidence, "confidence", low=0, high=1)
 
     def chance(s: float) -> float:
-        first = 2 * np.exp(-n * s * s / (18 * top**2))
+        outer = 2 * np.exp(-n * s * s / (18 * top**2))
         inner = max(0.0, s / 3 - top * np.sqrt(2 * np.log(2 * CANDIDATES) / n))
         mean = max(0.0, s / (3 * max(heaviest, 1e-300)) - top / (2 * np.sqrt(n)))
         with np.errstate(over="ignore"):
             rest = np.exp(-n * inner**2 / (2 * top**2)) + np.exp(-2 * n * mean**2 / top**2)
-        return float(first + rest)
+        return float(outer + rest)
 
-    low, high = 0.0, 1.0
+    high = 1.0
     while chance(high) > allowed and high < 1e6:
         high *= 2
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (low, middle) if chance(middle) <= allowed else (middle, high)
-    return high
+    return first(lambda s: chance(s) <= allowed, 0.0, high)

@@ -47,7 +47,7 @@ CPU_BYTES, GPU_SHARE, MOST_RUNS = 2**24, 0.5, 2**14
 LONG = 10.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class DPSGD(Categorical):
     """Private training, seen by an attacker who knows all records but one.
 
@@ -253,6 +253,10 @@ class DPSGD(Categorical):
         wide = np.broadcast_to(scores, (*shape, self.size))
         at = np.broadcast_to(codes, shape)[..., None]
         return np.take_along_axis(wide, at, axis=-1)[..., 0]
+
+    def __repr__(self) -> str:
+        numbers = {k: v for k, v in self.describe().items() if k != "kind"}
+        return f"DPSGD({', '.join(f'{k}={v}' for k, v in numbers.items())})"
 
     def describe(self) -> dict[str, Any]:
         """Plain words and numbers, for output."""

@@ -25,7 +25,7 @@ from dprad.training.mechanism import checked
 KINDS = ("DPOptimizer", "DPOptimizerFastGradientClipping")
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Recording:
     """Weights and noisy sums of gradients, step by step. Memory: steps times twice the weights.
 
@@ -38,6 +38,10 @@ class Recording:
     batches: list[float | None] = field(default_factory=list)
     weights: list[list[Any]] = field(default_factory=list)
     sums: list[list[Any]] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        weights = sum(p.numel() for p in self.parameters)
+        return f"Recording({len(self.sums)} steps, {weights:,} weights)"
 
     @property
     def steps(self) -> int:

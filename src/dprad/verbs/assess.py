@@ -99,7 +99,8 @@ def answer(subject: Any, question: Question, sampling: Sampling) -> Risk:
         if question.query is not None:
             raise DpradError("query says what a mechanism reads; a guarantee takes none.")
         return _promised(subject, question)
-    return _run(as_mechanism(subject, "assess"), question, sampling)
+    either = "a guarantee (such as dprad.PureDP) or "
+    return _run(as_mechanism(subject, "assess", also=either), question, sampling)
 
 
 def _promised(guarantee: Guarantee, question: Question) -> Risk:

@@ -164,7 +164,7 @@ class _Trial:
     def __call__(self, value: float) -> float:
         subject = self.subjects[value] = self.dial.make(value)
         if self.measure == "tv":
-            promise = subject if isinstance(subject, Guarantee) else subject.guarantee
+            promise = subject.guarantee if isinstance(subject, Mechanism) else subject
             if not isinstance(promise, Guarantee):
                 raise DpradError("measure 'tv' needs something that says what it promises.")
             return float(promise.tv)

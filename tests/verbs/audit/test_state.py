@@ -29,6 +29,7 @@ COIN = {"claim": ONE, "prior": Prior.uniform(2), "trials": 3000, "rng": 5}
 def numbers(result):
     plain = dataclasses.asdict(result)
     plain.pop("seconds")
+    plain["notes"] = [n for n in plain["notes"] if "an earlier session" not in n]
     return plain
 
 
@@ -451,7 +452,7 @@ def test_digests_of_cycles_and_opaque_things_end():
     with Path(os.devnull).open() as file:
         assert digest(file)
     assert digest(np.random.default_rng(0)) != digest(np.random.default_rng(1))
-    assert digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1})
+    assert digest({"a": 1, "b": 2}) != digest({"b": 2, "a": 1})  # a function may go through it
     assert digest(1) != digest(1.0) != digest("1")
 
 
@@ -562,3 +563,85 @@ def test_a_rare_change_is_seen_in_what_was_studied(tmp_path):
         source.write_text(text)
         with pytest.raises(DpradError, match="gave something else"):
             audit(run, state=path, **question)
+
+
+# -- found by a fourth reader ----------------------------------------------------------------------
+def modules(folder, leak):
+    (folder / "far_config.py").write_text(f"LEAK = {leak}\n")
+    (folder / "far_noise.py").write_text(
+        "import far_config\n"
+        "def flip(record, rng):\n"
+        "    u = rng.random()\n"
+        "    if u < far_config.LEAK:\n"
+        "        return 1000 + record\n"
+        "    return record if u < 0.6 else 1 - record\n"
+    )
+    (folder / "far_vendor.py").write_text(
+        "import far_noise\n"
+        "def release(record, rng):\n"
+        "    return far_noise.flip(record, rng)\n"
+    )
+
+
+def test_helpers_of_helpers_are_part_of_it(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    modules(tmp_path, 0.0)
+    import far_config
+    import far_vendor
+
+    before = digest(far_vendor.release)
+    monkeypatch.setattr(far_config, "LEAK", 0.001)  # at run time, the file as it was
+    assert digest(far_vendor.release) != before
+    monkeypatch.setattr(far_config, "LEAK", 0.0)
+    assert digest(far_vendor.release) == before
+    (tmp_path / "far_config.py").write_text("LEAK = 0.00100\n")  # the file, not yet loaded again
+    assert digest(far_vendor.release) != before
+
+
+def test_what_looks_installed_is_still_seen():
+    import functools
+
+    def made(share):
+        @functools.wraps(np.linalg.norm)
+        def run(record, rng):
+            return record if rng.random() < share else 1 - record
+
+        return run
+
+    class Word(str):
+        def __call__(self):
+            return 1
+
+    class Other(str):
+        def __call__(self):
+            return 2
+
+    assert digest(made(0.7)) != digest(made(0.9))
+    assert digest(Word("a")) != digest(Other("a")) != digest("a")
+    import contextvars
+
+    share = contextvars.ContextVar("share", default=0.5)
+    before = digest(share)
+    share.set(0.9)
+    assert digest(share) != before and digest(memoryview(b"a")) != digest(memoryview(b"b"))
+
+
+def test_things_with_odd_modules_can_be_used(tmp_path):
+    import pandas as pd
+    import scipy.stats
+
+    table, noise = pd.DataFrame({"a": [1, 2]}), scipy.stats.norm(scale=1.0)
+
+    def run(record, rng):
+        return record + table["a"][0] + float(noise.ppf(rng.random()))
+
+    question = {"claim": ONE, "prior": Prior.uniform(2), "trials": 200}
+    assert audit(run, **question).trials == audit(run, state=tmp_path / "s", **question).trials
+
+
+def test_a_continued_audit_says_how_much_was_run_again(tmp_path):
+    path = tmp_path / "state"
+    first = audit(noisy_coin, state=path, attack=guess, **COIN)
+    again = audit(noisy_coin, state=path, attack=guess, **COIN)
+    assert not any("earlier session" in note for note in first.notes)
+    assert "3,000 calls are from an earlier session; 3,000 of them were run again" in again.notes[0]

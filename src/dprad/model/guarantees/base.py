@@ -22,6 +22,7 @@ from dprad.errors import DpradError, number, one_of, whole
 from dprad.model.parameters import EPSILON, Goal, Parameter
 from dprad.model.privacy_loss import MAX_LOSS, PrivacyLoss
 from dprad.numerics.arrays import FloatArray
+from dprad.numerics.bisection import first
 
 Neighbours = Literal["replace-one", "add-remove"]
 REPLACE_ONE: Neighbours = "replace-one"
@@ -122,6 +123,7 @@ class Guarantee:
 
         Examples
         --------
+        >>> from dprad import GaussianDP
         >>> tiny = GaussianDP(1e-20, neighbours="replace-one")
         >>> f"{tiny.gap(0.5):.6e}"     # 1e-20/sqrt(2 pi)
         '3.989423e-21'
@@ -140,6 +142,7 @@ class Guarantee:
 
         Examples
         --------
+        >>> from dprad import GaussianDP
         >>> round(GaussianDP(1.0, neighbours="replace-one").epsilon_at(1e-5), 3)
         4.377
 
@@ -147,15 +150,9 @@ class Guarantee:
         goal = number(delta, "delta", low=0, high=1)
         if self.point is not None and goal == self.point[1]:
             return self.point[0]
-        low, high = 0.0, MAX_LOSS
-        if self.delta(low) <= goal:
-            return 0.0
-        if self.delta(high) > goal:
+        if self.delta(MAX_LOSS) > goal:
             return float("inf")
-        while high - low > 1e-12 * high:
-            middle = (low + high) / 2
-            low, high = (low, middle) if self.delta(middle) <= goal else (middle, high)
-        return high
+        return first(lambda e: bool(self.delta(e) <= goal), 0.0, MAX_LOSS, relative=1e-12)
 
     def compose(self, *others: Guarantee) -> Guarantee:
         """Everything promised for releases that are seen together, chosen adaptively.

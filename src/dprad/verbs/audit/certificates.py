@@ -31,6 +31,7 @@ from dprad.bounds.optimum import inverse_b
 from dprad.game.game import Classes
 from dprad.model.guarantees import REPLACE_ONE, ApproxDP
 from dprad.numerics.arrays import FloatArray
+from dprad.numerics.bisection import last
 from dprad.verbs.audit.tally import Tally
 
 # Of alpha, what the weaker certificate by extra risk gets.
@@ -41,6 +42,8 @@ BEYOND = np.geomspace(0.01, 8.0, 20)
 STAKES = np.geomspace(1e-4, 0.9, 40)
 # Nothing larger is ever certified; a mechanism that reveals its input ends here.
 HIGHEST = 700.0
+# How finely an epsilon or a mean is searched.
+FINE = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +125,7 @@ def _largest(evidence: Callable[[float], float], alpha: float) -> float:
         low, high = high, 2 * high
         if low >= HIGHEST:
             return HIGHEST
-    for _ in range(40):
-        middle = (low + high) / 2
-        low, high = (middle, high) if evidence(middle) >= needed else (low, middle)
-    return min(low, HIGHEST)
+    return min(last(lambda e: evidence(e) >= needed, low, high, width=FINE), HIGHEST)
 
 
 # -- right against wrong -------------------------------------------------------------------------
@@ -174,10 +174,7 @@ def risk_inverse(rad: float, game: Classes, delta: float) -> float:
         low, high = high, 2 * high
         if low >= 100.0:
             return HIGHEST
-    for _ in range(40):
-        middle = (low + high) / 2
-        low, high = (middle, high) if most(middle) < rad else (low, middle)
-    return low
+    return last(lambda e: most(e) < rad, low, high, width=FINE)
 
 
 # -- means and proportions -----------------------------------------------------------------------
@@ -216,7 +213,4 @@ def lower_mean(values: FloatArray, counts: FloatArray, alpha: float) -> float:
     low, high = -1.0 + 1e-12, float(values @ counts) / total
     if evidence(low) < needed:
         return -1.0
-    for _ in range(40):
-        middle = (low + high) / 2
-        low, high = (middle, high) if evidence(middle) >= needed else (low, middle)
-    return low
+    return last(lambda mu: evidence(mu) >= needed, low, high, width=FINE)

@@ -76,6 +76,12 @@ def conclude(plan: Plan, target: Target, counts: Counts, sequential: bool, secon
     notes = list(target.notes)
     if counts.interrupted:
         notes.append("interrupted: this is what was known by then")
+    again, before = counts.replayed
+    if before:
+        notes.append(
+            f"{before:,} calls are from an earlier session; {again:,} of them were run again and "
+            "gave the same"
+        )
     guess, supposed = _guess(target), None
     try:
         supposed = None if guess is None else guess(rad, interval)

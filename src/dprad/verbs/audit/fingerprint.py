@@ -1,13 +1,15 @@
 """Which audit a state file belongs to: everything that can be seen of what is run, as a digest.
 
 Of a function: its code, defaults, what it closes over, and the globals it names, followed into the
-user's own helpers, classes and modules. Of an object: its class and its attributes. Of what is
-installed: the name, the version and the file. What cannot be seen (a library behind a C function, a
-file that is read, a server) is not covered: `procedure` also runs some recorded calls again.
+user's own helpers, classes and modules, and all that these hold. Of an object: its class and its
+attributes. Of what is installed: the name, the version and the file. What cannot be seen (a library
+behind a C function, a file that is read, the environment, a server) is not covered: recorded calls
+are also run again (`trials.Job.replay`).
 """
 
 from __future__ import annotations
 
+import contextvars
 import dis
 import enum
 import functools
@@ -35,7 +37,7 @@ _INSTALLED = tuple({sysconfig.get_path(p) for p in ("stdlib", "platstdlib", "pur
 # Attributes of a class that say nothing of what it does.
 _SILENT = {"__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "__slots__"}
 # Attributes of a function that are seen otherwise, or do not matter.
-_PLAIN = bool | int | str | bytes | complex | type(None) | type(...) | type(NotImplemented)
+_PLAIN = {bool, int, str, bytes, complex, type(None), type(...), type(NotImplemented)}
 
 
 def key(plan: Plan) -> dict[str, Any]:
@@ -89,10 +91,10 @@ class _Walk:
             self.hash.update(len(text).to_bytes(8, "little") + text)
 
     def see(self, thing: Any) -> None:
-        if isinstance(thing, _PLAIN) and not isinstance(thing, enum.Enum):
+        if type(thing) in _PLAIN:
             self.say(type(thing).__name__, repr(thing))
-        elif isinstance(thing, float):
-            self.say("float", float(thing).hex())
+        elif type(thing) is float:
+            self.say("float", thing.hex())
         elif id(thing) in self.met:
             self.say("met", self.met[id(thing)])
         else:
@@ -131,9 +133,9 @@ class _Walk:
 
     def _mapping(self, thing: Any) -> None:
         self.say(type(thing).__name__, len(thing))
-        for name in sorted(thing, key=digest):
+        for name, value in thing.items():  # in this order, which may matter
             self.see(name)
-            self.see(thing[name])
+            self.see(value)
 
     def _array(self, thing: Any) -> None:
         array = np.asarray(thing)
@@ -145,6 +147,13 @@ class _Walk:
 
     def _module(self, thing: types.ModuleType) -> None:
         self.say("module", thing.__name__, _of_module(thing.__name__))
+        if _installed(thing.__name__):
+            return
+        # one's own: what it holds now, in modules that it uses too
+        for name, value in sorted(vars(thing).items()):
+            if not name.startswith("__"):
+                self.say(name)
+                self.see(value)
 
     def _code(self, thing: types.CodeType) -> None:
         self.say("code", thing.co_name, thing.co_code, thing.co_names, thing.co_flags)
@@ -154,8 +163,8 @@ class _Walk:
 
     def _function(self, thing: types.FunctionType) -> None:
         self.say("function", thing.__qualname__)
-        if _installed(thing.__module__):
-            self.say(thing.__module__, _of_module(thing.__module__))
+        if thing.__code__.co_filename.startswith(_INSTALLED):
+            self.say(thing.__module__, _hashed(thing.__code__.co_filename))
         else:
             self.see(thing.__code__)
             for module in sorted(_imported(thing.__code__)):
@@ -189,7 +198,7 @@ class _Walk:
 
     def _class(self, thing: type) -> None:
         self.say("class", thing.__module__, thing.__qualname__)
-        if _installed(thing.__module__):
+        if isinstance(thing.__module__, str) and _installed(thing.__module__):
             self.say(_of_module(thing.__module__))
             return
         self.see(thing.__bases__)
@@ -204,7 +213,8 @@ class _Walk:
         """Anything else: its class, and whatever it holds."""
         self.see(type(thing))
         tensor = getattr(thing, "detach", None)
-        if type(thing).__module__.partition(".")[0] == "torch" and callable(tensor):
+        home = type(thing).__module__
+        if isinstance(home, str) and home.partition(".")[0] == "torch" and callable(tensor):
             self._array(tensor().cpu().numpy())
             return
         held = dict(getattr(thing, "__dict__", {}))
@@ -250,6 +260,8 @@ _KINDS: tuple[tuple[Any, Any], ...] = (
     (np.random.Generator, lambda walk, x: walk.see(x.bit_generator)),
     (np.random.BitGenerator, lambda walk, x: walk.see(x.state)),
     (random.Random, lambda walk, x: walk.see(x.getstate())),
+    (memoryview, lambda walk, x: walk.say("memory", x.tobytes())),
+    (contextvars.ContextVar, lambda walk, x: (walk.say(x.name), walk.see(x.get(None)))),
     (staticmethod | classmethod, lambda walk, x: walk.see(x.__func__)),
     (property, lambda walk, x: walk.see([x.fget, x.fset, x.fdel])),
     (functools.cached_property, lambda walk, x: walk.see(x.func)),
@@ -285,9 +297,7 @@ def _found(module: str, package: str | None) -> str:
     try:
         spec = importlib.util.find_spec(module, package)
         origin = None if spec is None else spec.origin
-        return (
-            "" if origin is None else hashlib.sha256(pathlib.Path(origin).read_bytes()).hexdigest()
-        )
+        return _hashed(origin)
     except (ImportError, OSError, ValueError):
         return ""
 
@@ -306,28 +316,40 @@ def _installed(module: str | None) -> bool:
     return file is not None and str(file).startswith(_INSTALLED)
 
 
-@functools.lru_cache(maxsize=1024)
 def _of_module(name: str) -> str:
-    """The version of what was installed; of one's own code, digests of all files of the package."""
+    """Version and file of what was installed; of one's own code, all files of the package."""
     top = name.partition(".")[0]
     if top in sys.stdlib_module_names:
         return sys.version
-    if _installed(name):
-        if top == "dprad":
-            from dprad import __version__
+    if top == "dprad":
+        from dprad import __version__
 
-            return __version__
+        return __version__
+    if _installed(name):
         try:
-            return importlib.metadata.version(top)
+            version = importlib.metadata.version(top)
         except importlib.metadata.PackageNotFoundError:
-            return _file(name)
+            version = ""
+        return f"{version} {_file(name)}"
     loaded = [m for m in sys.modules if m == top or m.startswith(f"{top}.")]
     return " ".join(f"{m}={_file(m)}" for m in sorted(loaded))
 
 
 def _file(module: str) -> str:
-    path = getattr(sys.modules.get(module), "__file__", None)
+    return _hashed(getattr(sys.modules.get(module), "__file__", None))
+
+
+def _hashed(path: str | None) -> str:
+    """The digest of a file as it is now."""
+    if path is None:
+        return ""
     try:
-        return "" if path is None else hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()
+        about = pathlib.Path(path).stat()
+        return _read(path, about.st_mtime_ns, about.st_size, about.st_ino)
     except OSError:
         return ""
+
+
+@functools.lru_cache(maxsize=4096)
+def _read(path: str, *_: int) -> str:
+    return hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()

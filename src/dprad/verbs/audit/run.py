@@ -22,12 +22,16 @@ from dprad.verbs.audit.trials import CHANGED, Chunks, Job, run_all
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What was counted, what was known on the way, and what is tested by it."""
+    """What was counted, what was known on the way, and what is tested by it.
+
+    `replayed`: how many calls of an earlier session were run again, and how many there were.
+    """
 
     tally: Tally
     seen: tuple[Tally, ...]
     test: Hypothesis
     interrupted: bool
+    replayed: tuple[int, int]
 
 
 def count(plan: Plan, target: Target, file: State, stop: Stop, begin: float) -> Counts:
@@ -42,7 +46,8 @@ def count(plan: Plan, target: Target, file: State, stop: Stop, begin: float) -> 
     chunks = Chunks(runs)
     done = {i: Tally.checked(p, chunks, i) for i, p in file.done("runs").items()}
     firsts = {i: file.firsts["runs", i] for i in done}
-    if file.done("refused") or not job.replay(chunks, done, firsts):
+    again = job.replay(chunks, done, firsts)
+    if file.done("refused") or again is None:
         file.put("refused", 0, None, "")  # and it stays so
         raise DpradError(CHANGED)
     stored = {i: (part, firsts[i]) for i, part in done.items()}
@@ -69,7 +74,8 @@ def count(plan: Plan, target: Target, file: State, stop: Stop, begin: float) -> 
         meter.close()
     if tally.runs == 0:
         raise DpradError("the audit was stopped before the first runs were counted.")
-    return Counts(tally, tuple(seen), test, interrupted)
+    before = sum(part.runs for part in done.values())
+    return Counts(tally, tuple(seen), test, interrupted, (again, before))
 
 
 def _warn_if_hopeless(plan: Plan, game: Table, runs: int) -> None:

@@ -28,8 +28,6 @@ class State:
     @classmethod
     def open(cls, path: Any, key: dict[str, Any]) -> State:
         """Read what is there; a file of another audit is refused."""
-        if path is None:
-            return cls(None)
         about = {"dprad": "audit", **key}
         state = cls(Journal.open(path, about, lambda first: _differs(first, about)))
         assert state.journal is not None

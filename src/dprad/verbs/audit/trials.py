@@ -31,9 +31,9 @@ from dprad.verbs.audit.tally import Tally
 
 # Sizes of chunks: they double every so many, from the first to the largest.
 FIRST, LARGEST, DOUBLE = 64, 16_384, 8
-# Calls of a chunk whose outputs are remembered, and chunks that are run again on continuing.
+# Calls of a chunk whose outputs are remembered, and chunks that are run again at least.
 REMEMBERED, AGAIN = 64, 4
-# Seconds that running a chunk again may take.
+# Seconds that running chunks again may take.
 PATIENCE = 2.0
 
 CHANGED = (
@@ -100,23 +100,31 @@ class Job:
         some = z[:calls]
         return z, sample(self.mechanism, self.read[some], self.labels[some], rng, first), rng
 
-    def replay(self, plan: Chunks, stored: dict[int, Tally], firsts: dict[int, str]) -> bool:
-        """Run some stored chunks again, chosen at random: whether they give what is stored.
+    def replay(self, plan: Chunks, stored: dict[int, Tally], firsts: dict[int, str]) -> int | None:
+        """Run stored chunks again, in random order: how many calls agreed, None if any did not.
 
-        The first calls of a chunk only, where all of them would take long.
+        At least `AGAIN` chunks, and as many as there is patience for; the first calls of a chunk
+        only, where all of them would take long.
         """
         single = isinstance(self.mechanism, BlackBox) and self.mechanism.one_by_one
-        for i in sorted(secrets.SystemRandom().sample(sorted(stored), min(AGAIN, len(stored)))):
+        order = sorted(stored)
+        secrets.SystemRandom().shuffle(order)
+        begin, calls = time.monotonic(), 0
+        for k, i in enumerate(order):
+            if k >= AGAIN and time.monotonic() - begin > PATIENCE:
+                break
             size, first = plan[i], plan.start(i) + 1
             if single and size > REMEMBERED:
-                begin = time.monotonic()
+                start = time.monotonic()
                 if digest(self._calls(i, size, first, REMEMBERED)[1]) != firsts[i]:
-                    return False
-                if (time.monotonic() - begin) * size / REMEMBERED > PATIENCE:
+                    return None
+                if (time.monotonic() - start) * size / REMEMBERED > PATIENCE:
+                    calls += REMEMBERED
                     continue
             if self.chunk(i, size, first) != (stored[i], firsts[i]):
-                return False
-        return True
+                return None
+            calls += size
+        return calls
 
     def _draw(self, size: int, rng: np.random.Generator) -> IntArray:
         """Records from the prior."""
