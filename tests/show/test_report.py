@@ -11,6 +11,7 @@ import pytest
 
 import dprad
 from dprad import DpradError, Prior, PureDP, Threat, mechanisms, plots, scenario
+from dprad.game.question import Question
 from dprad.show.report import report_scenario
 from dprad.show.report.published import published
 from dprad.show.scenario.file import parse
@@ -100,15 +101,13 @@ EVIL = [
 ]  # fmt: skip
 
 
-from dprad.game.question import Question  # noqa: E402
-
-
 def test_a_hostile_table(tmp_path):
     """Names and values with markup, quotes, newlines, emoji, mathematics: shown as they are."""
     prior = {(a, b): i + j + 1 for i, a in enumerate(EVIL) for j, b in enumerate(EVIL)}
     made = Prior.from_counts(prior, columns=[EVIL[0], EVIL[4]])
     text = "title = 'x'\n[population]\nuniform = 2\n[[releases]]\nmechanism='grr'\nepsilon=1\n"
     base = parse(text, name="s", folder=tmp_path)
+    asked = Question.of(made, Threat(knows=[EVIL[4]], target=[EVIL[0]]))
     question = dataclasses.replace(
         base,
         title=EVIL[0] + EVIL[2],

@@ -144,7 +144,10 @@ def test_domain_and_tolerance(capsys, tmp_path):
         (["--nonsense"], "--nonsense"),
         (["--epsilon", 1, "--neighbours", "replace-one", "--knows", ""], "--knows must be a list"),
         (["--epsilon", 1, "--neighbours", "replace-one", "--uniform", 2.5], "whole number"),
-        (["--mu", 1, "--delta", 0.1, "--neighbours", "replace-one"], "delta goes with epsilon, not with mu"),
+        (
+            ["--mu", 1, "--delta", 0.1, "--neighbours", "replace-one"],
+            "delta goes with epsilon, not with mu",
+        ),
         (["--mechanism", "grr", "--epsilon", 1, "--mu", 1, "--uniform", 2], "no meaning"),
         (["--epsilon", 1, "--neighbours", "replace-one", "--missing", "keep"], "goes with --data"),
         (["--epsilon", 1, "--neighbours", "replace-one", "--uniform", 10**14], "memory"),

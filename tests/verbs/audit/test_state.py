@@ -577,9 +577,7 @@ def modules(folder, leak):
         "    return record if u < 0.6 else 1 - record\n"
     )
     (folder / "far_vendor.py").write_text(
-        "import far_noise\n"
-        "def release(record, rng):\n"
-        "    return far_noise.flip(record, rng)\n"
+        "import far_noise\ndef release(record, rng):\n    return far_noise.flip(record, rng)\n"
     )
 
 
