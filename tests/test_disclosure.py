@@ -683,3 +683,41 @@ def test_dear_questions_are_not_offered_on_the_page():
         assert "staircase" not in offered
     small = Population("", Prior.uniform(20), "", "", None)
     assert "discrete-gaussian" in mechanisms_for(small, None)
+
+
+# -- found by a fourth reader ----------------------------------------------------------------------
+def test_a_report_into_a_pipe_or_a_device(tmp_path):
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    command = [sys.executable, "-m", "dprad", "report", "-o", str(fifo)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as writing:
+        text = fifo.read_text()
+        assert writing.wait(120) == 0
+    assert fifo.is_fifo() and text.rstrip().endswith("</html>")
+
+
+def test_the_current_folder_is_not_imported_however_dprad_is_started(tmp_path):
+    (tmp_path / "cyclopts.py").write_text("raise SystemExit('EVIL')\n")
+    for flags in (["-u", "-m", "dprad"], ["-X", "utf8", "-m", "dprad"], ["-mdprad"],
+                  ["-m", "dprad.show.cli"], ["-m", "dprad.__main__"]):  # fmt: skip
+        done = subprocess.run(
+            [sys.executable, *flags, "--version"], cwd=tmp_path, capture_output=True, text=True
+        )
+        assert "EVIL" not in done.stderr + done.stdout
+
+
+def test_names_of_classes_made_from_values_are_not_told():
+    def run(record, rng):
+        raise type(f"ZEBRA{record}", (Exception,), {})()
+
+    question = {"claim": PureDP(1.0, neighbours="replace-one"), "prior": Prior.uniform(2)}
+    with pytest.raises(DpradError) as found:
+        dprad.audit(run, trials=100, **question)
+    assert "ZEBRA" not in str(found.value) and "class made while running" in str(found.value)
+
+
+def test_monstrous_sizes_are_one_sentence():
+    with pytest.raises(DpradError, match="may be used"):
+        Prior.uniform(10**12)
+    with pytest.raises(DpradError, match="more than can be counted"):
+        Prior.from_counts({1: 1}, domain=range(10**20))

@@ -9,9 +9,8 @@ import sys
 
 # `python -m dprad` puts the current folder first on the path, where any file could take the place
 # of a module. Out with it before anything is imported; what is audited is looked for there later.
-if sys.orig_argv[1:3] in (["-m", f"dprad{m}"] for m in ("", ".runtime.worker")) and (
-    sys.argv[:1] == ["-m"]
-):
+# (While a module named by -m is looked for, that is all there is of its arguments.)
+if sys.argv[:1] == ["-m"] and not sys.flags.safe_path:
     del sys.path[0]
 
 import importlib

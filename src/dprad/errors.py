@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -127,11 +128,20 @@ def record(value: Any, place: int) -> str:
 
 def shown(value: Any) -> str:
     """Something that may be a value of a record: as it is if that was asked for, else its type."""
-    return repr(value) if records_shown() else f"a {type(value).__name__}"
+    return repr(value) if records_shown() else f"a {kind(type(value))}"
+
+
+def kind(of: type) -> str:
+    """The name of a class that can be found by it; others may be named after a value."""
+    home: Any = sys.modules.get(of.__module__) if isinstance(of.__module__, str) else None
+    for part in of.__qualname__.split("."):
+        home = getattr(home, part, None)
+    return of.__name__ if home is of else "class made while running"
 
 
 def told(error: BaseException) -> str:
     """What went wrong, by kind: the text of others' errors may show values of records."""
-    kind = type(error).__name__
-    text = (str(error).strip() or kind).splitlines()[0]
-    return f"{kind}: {text}" if records_shown() else kind
+    if not records_shown():
+        return kind(type(error))
+    name = type(error).__name__
+    return f"{name}: {(str(error).strip() or name).splitlines()[0]}"

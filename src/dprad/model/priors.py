@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from html import escape
@@ -21,6 +22,7 @@ from dprad.data.tables import Limits, array, codes, count, joint_codes
 from dprad.errors import DpradError, column, number, record, whole
 from dprad.model.atoms import find_atom
 from dprad.numerics.arrays import Column, FloatArray, unlike
+from dprad.runtime.memory import need
 
 # A sum of probabilities this close to one is a rounding matter, and is renormalised.
 SUM_TOLERANCE = 1e-9
@@ -28,6 +30,8 @@ SUM_TOLERANCE = 1e-9
 MAX_DOMAIN = 10_000_000
 
 
+# Bytes of a record while questions about it are answered.
+RECORD = 100
 # Weights below this share of the largest are none: floats have no digits left there.
 TINY = 1e-300
 
@@ -74,6 +78,7 @@ class Prior:
     def uniform(cls, size: int) -> Prior:
         """The values 0 .. size-1, equally likely."""
         m = whole(size, "size", low=1, hint="It is the number of possible values.")
+        need(RECORD * m, f"A table of {m:,} values", "Choose fewer values.")
         return cls(("value",), np.arange(m), np.full(m, 1.0 / m))
 
     @classmethod
@@ -387,10 +392,14 @@ def _widen(
 
 def _possible(name: str, values: Any) -> list[Any]:
     """A domain as a list, before it is made too long."""
-    size = len(values) if isinstance(values, Sized) else 0
+    try:
+        size = len(values) if isinstance(values, Sized) else 0
+    except OverflowError:
+        size = sys.maxsize
     if size > MAX_DOMAIN:
+        more = f"{size:,}" if size < sys.maxsize else "more than can be counted"
         raise DpradError(
-            f"domain of {name!r} must have at most {MAX_DOMAIN:,} values, but has {size:,}."
+            f"domain of {name!r} must have at most {MAX_DOMAIN:,} values, but has {more}."
         )
     try:
         items = list(values)

@@ -83,13 +83,13 @@ def _processes(
     work: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], workers: int
 ) -> Generator[Any, None, None]:
     """Each thread has a process of its own, hands it tasks and waits for the answers."""
-    body = _pickled(work)
-    processes = _Processes(body, workers)
+    body = pickled(work)
+    processes = Processes(body, workers)
     try:
         with ThreadPoolExecutor(workers) as pool:
             try:
                 yield from _ordered(
-                    lambda task: pool.submit(processes.run, _pickled(task)), tasks, workers
+                    lambda task: pool.submit(processes.run, pickled(task)), tasks, workers
                 )
             finally:
                 processes.end()  # so that no thread waits for an answer
@@ -97,7 +97,7 @@ def _processes(
         processes.end()
 
 
-class _Processes:
+class Processes:
     """Worker processes, at most one a thread."""
 
     def __init__(self, body: bytes, count: int) -> None:
@@ -192,7 +192,8 @@ def _ended(process: subprocess.Popen[bytes]) -> None:
                 pipe.close()
 
 
-def _pickled(thing: Any) -> bytes:
+def pickled(thing: Any) -> bytes:
+    """As bytes, functions and closures too."""
     import cloudpickle
 
     try:

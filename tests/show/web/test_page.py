@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import numpy as np
 import pytest
 
 from dprad import Prior, Threat, assess, calibrate, mechanisms, patients
@@ -407,6 +408,25 @@ def test_large_tables_are_refused_and_nobody_waits(page, browser, server, tmp_pa
         sync_api.expect(page.locator("#answer .alert")).to_contain_text(words, timeout=60_000)
 
 
+def test_a_dear_question_keeps_nobody_waiting(page, browser, server, tmp_path):
+    path = tmp_path / "numbers.csv"
+    values = np.random.default_rng(0).random(20_000) * 1e4
+    path.write_text("a\n" + "\n".join(f"{v:.6f}" for v in values) + "\n")
+    page.select_option("#population", "file")
+    page.set_input_files("#file", str(path))
+    page.wait_for_selector("#eta", state="visible", timeout=60_000)
+    page.select_option("#mechanism", "oue")
+    page.fill("#eta", "50")
+    page.wait_for_timeout(500)
+    other = browser.new_page()
+    try:
+        other.goto(server)
+        other.wait_for_selector("#rad", timeout=60_000)
+        shows(other, risk(1.0))
+    finally:
+        other.close()
+
+
 def test_an_emoji_column_gives_a_valid_scenario(page, tmp_path):
     path = tmp_path / "own.csv"
     path.write_text("\U0001f600,b\n" + "1,x\n2,y\n" * 20)
@@ -414,7 +434,7 @@ def test_an_emoji_column_gives_a_valid_scenario(page, tmp_path):
     page.set_input_files("#file", str(path))
     page.wait_for_selector("#target option[value='\U0001f600']", state="attached")
     page.select_option("#target", "\U0001f600")
-    page.wait_for_function("document.querySelector('#python').innerText.includes('\U0001f600')")
+    page.wait_for_function("document.querySelector('#python')?.innerText.includes('\U0001f600')")
     with page.expect_download() as found:
         page.click("#scenario")
     text = Path(found.value.path()).read_text()

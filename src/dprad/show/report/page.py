@@ -6,8 +6,7 @@ releases, noise, audits, each figure with its table, and how to make the report 
 
 from __future__ import annotations
 
-import os
-import tempfile
+import secrets
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -395,16 +394,16 @@ def _write(page: Page, path: Any) -> Path:
     """Beside it first, then in its place: never half a report."""
     file, text = Path(path), _render(page)
     try:
-        handle, name = tempfile.mkstemp(dir=file.parent, prefix=".dprad-", suffix=".html")
+        if file.exists() and not file.is_file():  # a pipe, a terminal: not to be replaced
+            file.write_text(text, encoding="utf-8")
+            return file
+        beside = file.with_name(f".dprad-{secrets.token_hex(8)}.html")
         try:
-            with os.fdopen(handle, "w", encoding="utf-8") as out:
+            with beside.open("x", encoding="utf-8") as out:
                 out.write(text)
-            mask = os.umask(0)
-            os.umask(mask)
-            Path(name).chmod(0o666 & ~mask)  # to be handed to others, as far as is usual here
-            Path(name).replace(file)
+            beside.replace(file)
         finally:
-            Path(name).unlink(missing_ok=True)
+            beside.unlink(missing_ok=True)
     except OSError as error:
         raise DpradError(f"{file} cannot be written: {error.strerror}.") from None
     return file

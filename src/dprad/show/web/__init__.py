@@ -1,7 +1,7 @@
 """The explorer: a local page, bound to this machine, that needs no network.
 
-`question.py` holds what the page asks and the answers, without any page; `app.py` draws it;
-`guard.py` says who may talk to it.
+`question.py` holds what the page asks and the answers, without any page; `controls.py` reads the
+inputs, `app.py` draws the answers, `guard.py` says who may talk to it.
 """
 
 from __future__ import annotations
@@ -39,14 +39,16 @@ def explore(
     except ImportError:
         raise DpradError("the page needs Shiny: pip install 'dprad[web]'.") from None
     with _listening(number) as listener, tempfile.TemporaryDirectory(prefix="dprad-") as folder:
+        from dprad.runtime.bench import Bench
         from dprad.show.web.app import make_app
         from dprad.show.web.guard import Guard
 
         token = secrets.token_urlsafe(24)
         address = f"http://{HOST}:{number}/{token}/"
         before, tempfile.tempdir = tempfile.tempdir, folder  # uploads go there, and go with it
+        bench = Bench()
         try:
-            app = Guard(make_app(scenario), HOST, number, token)
+            app = Guard(make_app(scenario, bench), HOST, number, token)
             config = uvicorn.Config(
                 app, log_level="warning", ws_max_size=2**20, server_header=False
             )
@@ -56,6 +58,7 @@ def explore(
             uvicorn.Server(config).run(sockets=[listener])
         finally:
             tempfile.tempdir = before
+            bench.end()
 
 
 def _open(address: str, folder: Path) -> None:

@@ -1,0 +1,106 @@
+"""Bench: questions of a page, each answered in a process that can be killed.
+
+A question that takes too long, or that nobody waits for any more, ends with its process; others are
+answered meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any
+
+from dprad.errors import DpradError
+from dprad.runtime.workers import Processes, pickled
+
+# Seconds that work which nobody waits for any more may take to end by itself.
+GRACE = 1.0
+
+
+class Bench:
+    """So many processes, started when they are needed and kept for the next question."""
+
+    def __init__(self, seats: int | None = None) -> None:
+        self.seats = seats or max(2, os.cpu_count() or 1)
+        self.turn: asyncio.Semaphore | None = None
+        self.idle: list[_Seat] = []
+        self.busy: set[_Seat] = set()
+        self.leaving: set[asyncio.Task[None]] = set()
+
+    async def run(self, work: Callable[..., Any], *task: Any, seconds: float) -> Any:
+        """``work(*task)`` in another process, or a `DpradError` after so many seconds."""
+        if self.turn is None:
+            self.turn = asyncio.Semaphore(self.seats)
+        await self.turn.acquire()
+        seat = self.idle.pop() if self.idle else _Seat()
+        self.busy.add(seat)
+        answer = asyncio.wrap_future(seat.submit(work, *task))
+        try:
+            result = await asyncio.wait_for(asyncio.shield(answer), seconds)
+        except TimeoutError:
+            self._leave(seat, answer, 0.0)
+            raise DpradError(
+                f"this takes more than {seconds:g} seconds, too long for the page. Ask for fewer "
+                "values or a smaller tolerance, or ask it in Python."
+            ) from None
+        except asyncio.CancelledError:
+            self._leave(seat, answer, GRACE)
+            raise
+        except BaseException:
+            self._free(seat)
+            raise
+        self._free(seat)
+        return result
+
+    def _free(self, seat: _Seat) -> None:
+        self.busy.discard(seat)
+        self.idle.append(seat)
+        assert self.turn is not None  # it was taken
+        self.turn.release()
+
+    def _leave(self, seat: _Seat, answer: asyncio.Future[Any], patience: float) -> None:
+        """Give the work a moment to end, then end its process."""
+
+        async def wait() -> None:
+            done, _ = await asyncio.wait([answer], timeout=patience)
+            if not done:
+                seat.end()
+            with suppress(Exception):
+                await answer
+            if done:
+                self._free(seat)
+            else:
+                self.busy.discard(seat)
+                assert self.turn is not None
+                self.turn.release()
+
+        task = asyncio.get_running_loop().create_task(wait())
+        self.leaving.add(task)
+        task.add_done_callback(self.leaving.discard)
+
+    def end(self) -> None:
+        """End all processes, whatever they are doing."""
+        for seat in (*self.idle, *self.busy):
+            seat.end()
+
+
+class _Seat:
+    """One process, and the thread that waits for it."""
+
+    def __init__(self) -> None:
+        self.processes = Processes(pickled(_call), 1)
+        self.thread = ThreadPoolExecutor(1)
+
+    def submit(self, work: Callable[..., Any], *task: Any) -> Any:
+        return self.thread.submit(self.processes.run, pickled((work, *task)))
+
+    def end(self) -> None:
+        self.processes.end()
+        self.thread.shutdown(wait=False)
+
+
+def _call(work: Callable[..., Any], *task: Any) -> Any:
+    return work(*task)
