@@ -19,19 +19,19 @@ from dprad.exact.solution import Solution
 from dprad.game.game import Classes
 from dprad.game.sets import tops
 from dprad.mechanisms.grr import GRR
-from dprad.numerics.arrays import FloatArray, IntArray
+from dprad.numerics.arrays import FloatArray, IntArray, distinct
 
 
 def closed_form(mechanism: GRR, game: Classes, codes: IntArray, pi: FloatArray) -> Solution | None:
     """The solution, or None where one code belongs to several classes."""
     sets: Any = game.sets
     kept = np.flatnonzero(game.class_of >= 0)
-    pairs = np.unique(np.stack([codes[kept], game.class_of[kept]], axis=1), axis=0)
-    if len(np.unique(pairs[:, 0])) != len(pairs):
+    classes = len(game.probabilities)
+    pairs = distinct(codes[kept] * classes + game.class_of[kept])[0]
+    raised, own = pairs // classes, pairs % classes  # outputs, in order, and whom they raise
+    if np.any(raised[1:] == raised[:-1]):
         return None
-    # one entry an output that can be raised
-    mass = np.bincount(codes[kept], weights=pi[kept], minlength=mechanism.size)[pairs[:, 0]]
-    own = pairs[:, 1]
+    mass = np.bincount(codes[kept], weights=pi[kept], minlength=mechanism.size)[raised]
     gap, lie = mechanism.gap, mechanism.lie
     lightest = sets.smallest(len(game.probabilities))[own]
     # the most that is left outside of a set that contains it
@@ -56,9 +56,9 @@ def closed_form(mechanism: GRR, game: Classes, codes: IntArray, pi: FloatArray) 
     top = tops(sets, int(game.fiber.max()) + 1)
     here = top[game.fiber[own]]
     heaviest = sets.largest(len(game.probabilities))[own]
-    raised = np.where(guessable, lie * np.where(guessable, heaviest, 0.0) + gap * mass, 0.0)
+    lifted = np.where(guessable, lie * np.where(guessable, heaviest, 0.0) + gap * mass, 0.0)
     everywhere = lie * float(top.sum()) * mechanism.size
-    rero = everywhere + float(np.sum(np.maximum(raised, lie * here) - lie * here))
+    rero = everywhere + float(np.sum(np.maximum(lifted, lie * here) - lie * here))
     return Solution(rad=rad, success_out=success_out, rero=rero, method="closed form for GRR")
 
 

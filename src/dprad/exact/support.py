@@ -22,7 +22,7 @@ from dprad.exact.solution import Solution
 from dprad.game.game import Classes
 from dprad.game.sets import Singletons, starts
 from dprad.mechanisms.support import SupportMechanism
-from dprad.numerics.arrays import FloatArray, IntArray
+from dprad.numerics.arrays import FloatArray, IntArray, distinct
 
 
 def closed_form(
@@ -32,7 +32,7 @@ def closed_form(
     sets, kept = game.sets, np.flatnonzero(pi > 0)
     if not isinstance(sets, Singletons):
         return None
-    pairs = np.unique(np.stack([game.class_of[kept], codes[kept]], axis=1), axis=0)
+    pairs = distinct(game.class_of[kept] * mechanism.size + codes[kept])[0]
     if len(pairs) != len(game.probabilities):
         return None
     rho = np.zeros(mechanism.size)
@@ -43,7 +43,7 @@ def closed_form(
 
     # classes that can be named, likeliest first within each fiber, each value once
     order = sets.index
-    fiber, mass, value = game.fiber[order], game.probabilities[order], pairs[order, 1]
+    fiber, mass, value = game.fiber[order], game.probabilities[order], pairs[order] % mechanism.size
     first = np.sort(np.unique(fiber * mechanism.size + value, return_index=True)[1])
     fiber, mass, value = fiber[first], mass[first], value[first]
     begin = starts(fiber)

@@ -31,7 +31,7 @@ MAX_DOMAIN = 10_000_000
 
 
 # Bytes of a record while questions about it are answered.
-RECORD = 100
+RECORD = 180
 # Weights below this share of the largest are none: floats have no digits left there.
 TINY = 1e-300
 
