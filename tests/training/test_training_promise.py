@@ -10,7 +10,7 @@ from scipy.stats import norm
 
 from dprad import DpradError, GaussianDP, Prior, Threat, assess
 from dprad.accounting import dpsgd, from_event
-from dprad.model.privacy_loss import PrivacyLoss
+from dprad.model.gaussian_losses import sampled_gaussian_losses
 
 
 @pytest.mark.parametrize(("sigma", "rate"), [(1.0, 0.01), (0.6, 0.3), (4.0, 0.001), (1.0, 1.0)])
@@ -28,7 +28,7 @@ def test_one_step_dominates_and_is_tight(sigma, rate):
         inside = np.exp(loss) - (1 - rate)
         return sigma**2 * np.log(inside / rate) + 0.5 if inside > 0 else -np.inf
 
-    forward, backward = PrivacyLoss.of_sampled_gaussian(sigma, rate, step)
+    forward, backward = sampled_gaussian_losses(sigma, rate, step)
     for pair, sign in ((forward, 1), (backward, -1)):
         for epsilon in (-0.2, 0.0, 0.003, 0.05, 0.5, 1.5):
             absent, present = tails(threshold(sign * epsilon))
@@ -69,7 +69,7 @@ def test_a_finer_grid_is_never_riskier():
 
 
 def test_one_transform_equals_many_convolutions():
-    pair = PrivacyLoss.of_sampled_gaussian(1.0, 0.1, 0.01)[0]
+    pair = sampled_gaussian_losses(1.0, 0.1, 0.01)[0]
     by_hand = pair
     for _ in range(19):
         by_hand = by_hand.compose(pair)

@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 
 from dprad.exact.channel import Joint, sum_over_outputs
+from dprad.exact.runs import Runs, steepest
 from dprad.exact.solution import Solution
 from dprad.game.game import Classes
 from dprad.game.sets import Sets, Singletons, Windows, starts
@@ -333,7 +334,7 @@ def _envelope(
     With `passing` (masses, the two coefficients of pbar, whether a tie is a pass) the zero line is
     one of them, and the prior mass of what is named, integrated against pbar, comes second.
     """
-    runs = _Runs.of(begin, len(a))
+    runs = Runs.of(begin, len(a))
     mass = np.zeros((len(a), 1)) if passing is None else passing[0][:, None]
     gap = np.minimum(gap, MAX_EXPONENT)
     zero = np.where(gap < 1.0, 1.0, 0.0)  # where u is counted from
@@ -343,7 +344,7 @@ def _envelope(
     a = a + b * zero
     start = a + b * at
     best = runs.top(start)
-    slope, line, named = _steepest(a, b, mass, start >= runs.spread(best - near), runs)
+    slope, line, named = steepest(a, b, mass, start >= runs.spread(best - near), runs)
     if passing is not None:
         # the zero line: if it is higher, or as high and rising above, or (by rule) not beaten
         idle = (best < -near) | ((best <= near) & ((slope < 0) | (passing[3] & (slope == 0))))
@@ -374,7 +375,7 @@ def _envelope(
             return total, luck
         close = following + SAME * np.abs(following)
         here = cross <= runs.spread(close)
-        steep, new_line, new_named = _steepest(a, b, mass, here, runs)
+        steep, new_line, new_named = steepest(a, b, mass, here, runs)
         if passing is not None:
             rest = (sinks <= close) & (steep < 0)
             steep, new_line, new_named = (
@@ -385,36 +386,3 @@ def _envelope(
             for old, new in ((slope, steep), (line, new_line), (named, new_named))
         )
         at = np.where(done, end, following)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Runs:
-    """Rows in runs, one a fiber: the greatest of each run, and back to all of its rows."""
-
-    begin: IntArray
-    run: IntArray | None
-
-    @classmethod
-    def of(cls, begin: IntArray, rows: int) -> _Runs:
-        if len(begin) == 1:
-            return cls(begin, None)  # broadcasting does it
-        return cls(begin, np.repeat(np.arange(len(begin)), np.diff(np.r_[begin, rows])))
-
-    def top(self, values: FloatArray) -> FloatArray:
-        if self.run is None:
-            return np.asarray(values.max(axis=0, keepdims=True))
-        return np.maximum.reduceat(values, self.begin, axis=0)
-
-    def spread(self, values: FloatArray) -> FloatArray:
-        return values if self.run is None else values[self.run]
-
-
-def _steepest(
-    a: FloatArray, b: FloatArray, mass: FloatArray, among: BoolArray, runs: _Runs
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Of the lines marked, by fiber and gap: the steepest, of these the highest, the likeliest."""
-    slope = runs.top(np.where(among, b, -np.inf))
-    among = among & (b == runs.spread(slope))
-    line = runs.top(np.where(among, a, -np.inf))
-    among = among & (a == runs.spread(line))
-    return slope, line, runs.top(np.where(among, mass, 0.0))

@@ -8,26 +8,22 @@ one by about (1 - kappa) / n.
 
 from __future__ import annotations
 
-import itertools
-import math
-import sys
-from collections.abc import Iterable, Mapping, Sequence, Sized
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
 from typing import Any
 
 import numpy as np
 
-from dprad.data.tables import Limits, array, codes, count, joint_codes
-from dprad.errors import DpradError, column, number, record, whole
+from dprad.data.tables import Limits, array, count
+from dprad.errors import DpradError, column, number, whole
 from dprad.model.atoms import find_atom
+from dprad.model.records import as_table, in_order, split, weights_of, widen
 from dprad.numerics.arrays import Column, FloatArray, unlike
 from dprad.runtime.memory import need
 
 # A sum of probabilities this close to one is a rounding matter, and is renormalised.
 SUM_TOLERANCE = 1e-9
-# A product of domains beyond this is more likely a mistake than a table.
-MAX_DOMAIN = 10_000_000
 
 
 # Bytes of a record while questions about it are answered.
@@ -90,7 +86,7 @@ class Prior:
         columns: Sequence[str] | None = None,
     ) -> Prior:
         """Given probabilities of the values 0, 1, ... or of `support` (tuples: several columns)."""
-        weights = _weights(probabilities, "probabilities")
+        weights = weights_of(probabilities, "probabilities")
         total = float(weights.sum()) if weights.size else 0.0
         if not abs(total - 1.0) <= SUM_TOLERANCE:
             raise DpradError(
@@ -103,7 +99,7 @@ class Prior:
                 f"support must have one record a probability, but has {len(records)} for "
                 f"{len(weights)} probabilities."
             )
-        return cls._of(*_split(records, columns), weights)
+        return cls._of(*split(records, columns), weights)
 
     @classmethod
     def from_counts(
@@ -118,8 +114,8 @@ class Prior:
             raise DpradError(
                 f"counts must be a mapping from value to weight, but is a {type(counts).__name__}."
             )
-        names, arrays = _split(list(counts), columns)
-        return cls._of(names, arrays, _weights(counts.values(), "counts"), domain)
+        names, arrays = split(list(counts), columns)
+        return cls._of(names, arrays, weights_of(counts.values(), "counts"), domain)
 
     @classmethod
     def from_data(
@@ -217,12 +213,12 @@ class Prior:
         largest = float(weights.max())
         if largest == 0:
             raise DpradError("weights must have a positive sum, but all are 0.")
-        arrays, weights = _sorted(arrays, weights)
+        arrays, weights = in_order(arrays, weights)
         if domain is not None:
-            arrays, weights = _sorted(*_widen(columns, arrays, weights, domain))
+            arrays, weights = in_order(*widen(columns, arrays, weights, domain))
         scaled = weights / largest
         scaled[scaled < TINY] = 0.0
-        return cls(columns, _table(columns, arrays), scaled / scaled.sum())
+        return cls(columns, as_table(columns, arrays), scaled / scaled.sum())
 
     # -- what it tells -------------------------------------------------------------------------
     @property
@@ -318,121 +314,3 @@ def _between(distribution: Any, edges: FloatArray) -> FloatArray:
         return np.maximum(np.diff(below), 0.0)
     above = np.asarray(distribution.sf(edges), dtype=float)
     return np.maximum(np.where(below[:-1] < 0.5, np.diff(below), -np.diff(above)), 0.0)
-
-
-def _split(
-    records: Sequence[Any], columns: Sequence[str] | None
-) -> tuple[tuple[str, ...], list[Column]]:
-    """Records (values, or tuples of values) as columns with names."""
-    several = bool(records) and all(isinstance(r, tuple) for r in records)
-    width = len(records[0]) if several else 1
-    if several and any(len(r) != width for r in records):
-        raise DpradError("records must all have the same number of columns, but differ in length.")
-    if columns is None:
-        names = tuple(f"column_{i}" for i in range(width)) if several else ("value",)
-    else:
-        names = (columns,) if isinstance(columns, str) else tuple(columns)
-    if not all(isinstance(n, str) and n for n in names) or len(set(names)) != len(names):
-        raise DpradError(f"columns must be different, non-empty names, but is {columns!r}.")
-    if len(names) != width:
-        raise DpradError(f"columns must name the {width} columns of a record, but is {columns!r}.")
-    arrays = [array(v) for v in zip(*records, strict=True)] if several else [array(records)]
-    try:
-        distinct = len(set(records))
-    except TypeError:
-        raise DpradError("records must be values or tuples of values, but are lists.") from None
-    if distinct != len(records):
-        raise DpradError("support must list each record once, but one occurs twice.")
-    return names, arrays
-
-
-def _widen(
-    columns: tuple[str, ...],
-    arrays: Sequence[Column],
-    weights: FloatArray,
-    domain: Iterable[Any] | Mapping[str, Iterable[Any]],
-) -> tuple[list[Column], FloatArray]:
-    """Add the records of the domain that were never observed, with weight zero."""
-    given: Mapping[str, Any]
-    if isinstance(domain, Mapping):
-        given = {column(c, columns, name="domain"): v for c, v in domain.items()}
-    elif len(columns) == 1:
-        given = {columns[0]: domain}
-    else:
-        raise DpradError(
-            "domain must be a mapping from column to values where there are several columns, "
-            f"but is a {type(domain).__name__}."
-        )
-    domains = {name: _possible(name, values) for name, values in given.items()}
-    values = []
-    for name, observed in zip(columns, arrays, strict=True):
-        seen = codes(observed)[1].tolist()
-        allowed = domains.get(name, seen)
-        outside = set(seen) - set(allowed)
-        if outside:
-            first = next(v for v in seen if v in outside)
-            raise DpradError(
-                f"domain of {name!r} must contain every observed value, but lacks {len(outside):,} "
-                f"of {len(seen):,} (first: {record(first, seen.index(first) + 1)} in order). Widen "
-                "the domain, or drop those rows."
-            )
-        values.append(allowed)
-    size = math.prod(len(v) for v in values)
-    if size > MAX_DOMAIN:
-        raise DpradError(
-            f"domain must span at most {MAX_DOMAIN:,} records, but its product has {size:,}. Give "
-            "domains for fewer columns."
-        )
-    table = dict.fromkeys(itertools.product(*values), 0.0)
-    observed_rows = zip(*(a.tolist() for a in arrays), strict=True)
-    table.update(zip(observed_rows, weights.tolist(), strict=True))
-    wide = [array(v) for v in zip(*table, strict=True)]
-    return wide, np.asarray(list(table.values()), dtype=float)
-
-
-def _possible(name: str, values: Any) -> list[Any]:
-    """A domain as a list, before it is made too long."""
-    try:
-        size = len(values) if isinstance(values, Sized) else 0
-    except OverflowError:
-        size = sys.maxsize
-    if size > MAX_DOMAIN:
-        more = f"{size:,}" if size < sys.maxsize else "more than can be counted"
-        raise DpradError(
-            f"domain of {name!r} must have at most {MAX_DOMAIN:,} values, but has {more}."
-        )
-    try:
-        items = list(values)
-        set(items)
-    except TypeError:
-        raise DpradError(
-            f"domain of {name!r} must be a list of values, but is a {type(values).__name__}."
-        ) from None
-    return items
-
-
-def _weights(values: Iterable[Any], name: str) -> FloatArray:
-    try:
-        return np.asarray([float(v) for v in values], dtype=float)
-    except (TypeError, ValueError, OverflowError):
-        raise DpradError(f"{name} must be a list of numbers, but one is not a number.") from None
-
-
-def _sorted(arrays: Sequence[Column], weights: FloatArray) -> tuple[list[Column], FloatArray]:
-    """In order, each record once; what an engine kept apart (null and NaN) is one record here."""
-    key, size = joint_codes(arrays)
-    first = np.unique(key, return_index=True)[1]
-    total = np.bincount(key, weights=weights, minlength=size)
-    return [a[first] for a in arrays], np.asarray(total, dtype=float)
-
-
-def _table(columns: tuple[str, ...], arrays: Sequence[Column]) -> Column:
-    """One column: its array. Several: a structured array."""
-    if len(columns) == 1:
-        return arrays[0]
-    table = np.empty(
-        len(arrays[0]), dtype=[(n, a.dtype) for n, a in zip(columns, arrays, strict=True)]
-    )
-    for name, values in zip(columns, arrays, strict=True):
-        table[name] = values
-    return table

@@ -140,94 +140,7 @@ class PrivacyLoss:
         # what is below the window is raised into it, what is above counts as infinite
         masses[::2] = (1.0 - infinite) * mass / mass.sum()
         beyond = WRAPPED if high < times else 0.0
-        return cls._closed(epsilon, 2 * low - times, masses, infinite + beyond)._small()
-
-    @classmethod
-    def of_gaussian(cls, mu: float) -> PrivacyLoss:
-        """N(mu, 1) against N(0, 1), each cell of losses shared between its two ends."""
-        from scipy.special import ndtr
-
-        top = min(mu * mu / 2 + 9 * mu, MAX_LOSS)
-        index = np.arange(-GRID, GRID + 1)
-        step = top / GRID
-        losses = step * index
-
-        def cells(mean: float) -> tuple[FloatArray, FloatArray, float, float]:
-            """For a loss N(mean, mu^2): mass of each cell, its tail, the mass below and above."""
-            x = (losses - mean) / mu
-            left, right = ndtr(x), ndtr(-x)
-            # differences taken in the smaller tail keep their relative precision
-            mass = np.where(x[1:] > 0, right[:-1] - right[1:], left[1:] - left[:-1])
-            return mass, np.minimum(left[1:], right[:-1]), float(left[0]), float(right[-1])
-
-        p, p_tail, p_below, p_above = cells(mu * mu / 2)
-        q, q_tail, _, q_above = cells(-mu * mu / 2)
-        # each difference of tails is off by a few roundings of the tails
-        slack = 4 * np.finfo(float).eps * (p_tail + q_tail * np.exp(losses[:-1]))
-        split = _split(p, q, losses[:-1], step, slack)
-        masses = np.r_[split[0], 0.0] + np.r_[0.0, split[1]]
-        # above the last point: p_above = p' + infinity with q' = q_above at the last loss
-        last = min(p_above, q_above * float(np.exp(losses[-1])))
-        masses[-1] += last
-        masses[0] += p_below  # a loss may be raised
-        return cls._closed(step, -GRID, masses, p_above - last)
-
-    @classmethod
-    def of_sampled_gaussian(
-        cls, sigma: float, rate: float, step: float
-    ) -> tuple[PrivacyLoss, PrivacyLoss]:
-        """Gaussian noise on a sum in which the person takes part with probability `rate`.
-
-        The pair present against absent, ``(1-rate) N(0, sigma^2) + rate N(1, sigma^2)`` against
-        ``N(0, sigma^2)``, and the pair absent against present.
-        """
-        from scipy.special import ndtr
-
-        reach = 10.0 * sigma + 1.0
-        lowest = float(np.log1p(-rate)) if rate < 1 else -np.inf
-        floor = float(np.logaddexp(lowest, np.log(rate) + (-2 * reach - 1) / (2 * sigma**2)))
-        top = float(np.logaddexp(lowest, np.log(rate) + (2 * reach - 1) / (2 * sigma**2)))
-        first, last = int(np.floor(floor / step)), int(np.ceil(min(top, MAX_LOSS) / step))
-        losses = step * np.arange(first, last + 1)
-        # the output at which the loss is that; below the least loss there is none
-        with np.errstate(divide="ignore", invalid="ignore"):
-            # e^loss - (1 - rate) = rate + expm1(loss)
-            odds = np.log(np.maximum(rate + np.expm1(losses), 0.0) / rate)
-        x = sigma**2 * odds + 0.5
-
-        def cells(mean: float) -> tuple[FloatArray, FloatArray, float, float]:
-            """Mass of each cell, its tail, the mass below the first and above the last point."""
-            u = (x - mean) / sigma
-            left, right = ndtr(u), ndtr(-u)
-            mass = np.where(u[1:] > 0, right[:-1] - right[1:], left[1:] - left[:-1])
-            return mass, np.minimum(left[1:], right[:-1]), float(left[0]), float(right[-1])
-
-        absent, absent_tail, absent_below, absent_above = cells(0.0)
-        one, one_tail, one_below, one_above = cells(1.0)
-        present = (1.0 - rate) * absent + rate * one
-        tail = (1.0 - rate) * absent_tail + rate * one_tail
-        below = (1.0 - rate) * absent_below + rate * one_below
-        above = (1.0 - rate) * absent_above + rate * one_above
-        rounding = 4 * np.finfo(float).eps
-        low, high = losses[:-1], losses[1:]
-
-        slack = rounding * (tail + absent_tail * np.exp(low))
-        split = _split(present, absent, low, step, slack)
-        masses = np.r_[split[0], 0.0] + np.r_[0.0, split[1]]
-        masses[0] += below
-        finite = min(above, absent_above * float(np.exp(losses[-1])))
-        masses[-1] += finite
-        forward = cls._closed(step, first, masses, above - finite)
-
-        slack = rounding * (absent_tail + tail * np.exp(-high))
-        split = _split(absent, present, -high, step, slack)
-        masses = (np.r_[0.0, split[0]] + np.r_[split[1], 0.0])[::-1]
-        masses[0] += absent_above
-        # the outputs below the first point have the largest losses of this direction
-        finite = min(absent_below, below * float(np.exp(-losses[0])))
-        masses[-1] += finite
-        backward = cls._closed(step, -last, masses, absent_below - finite)
-        return forward, backward
+        return cls.closed(epsilon, 2 * low - times, masses, infinite + beyond)._small()
 
     @classmethod
     def of_profile(cls, delta: Callable[[FloatArray], FloatArray], top: float) -> PrivacyLoss:
@@ -254,10 +167,10 @@ class PrivacyLoss:
         masses[:GRID] = (upper * np.exp(-epsilon[1:]))[::-1]
         rest = float(masses[:GRID].sum() + upper.sum()) + float(value[-1])
         masses[GRID] = max(0.0, 1.0 - rest)
-        return cls._closed(step, -GRID, masses, float(value[-1]))
+        return cls.closed(step, -GRID, masses, float(value[-1]))
 
     @classmethod
-    def _closed(cls, step: float, first: int, p: FloatArray, p_infinity: float) -> PrivacyLoss:
+    def closed(cls, step: float, first: int, p: FloatArray, p_infinity: float) -> PrivacyLoss:
         """Trim zeros."""
         p = np.maximum(p, 0.0)
         used = np.flatnonzero(p)
@@ -280,7 +193,7 @@ class PrivacyLoss:
         masses = np.zeros(int(index[-1]) - first + 2)
         np.add.at(masses, index - first, self.p * (1.0 - upper))
         np.add.at(masses, index - first + 1, self.p * upper)
-        return PrivacyLoss._closed(step, first, masses, self.p_infinity)
+        return PrivacyLoss.closed(step, first, masses, self.p_infinity)
 
     def compose(self, other: PrivacyLoss) -> PrivacyLoss:
         """Both releases seen together: losses add, masses convolve."""
@@ -288,7 +201,7 @@ class PrivacyLoss:
         masses, slack = _convolve(a.p, b.p)
         # 1 - (1 - a)(1 - b) without cancellation
         infinite = a.p_infinity + b.p_infinity - a.p_infinity * b.p_infinity + slack
-        result = PrivacyLoss._closed(a.step, a.first + b.first, masses, infinite)
+        result = PrivacyLoss.closed(a.step, a.first + b.first, masses, infinite)
         return result._small()
 
     def repeated(self, times: int) -> PrivacyLoss:
@@ -360,7 +273,7 @@ class PrivacyLoss:
         rounding = np.finfo(float).eps * (4.0 * times + 64.0)
         slack = rounding * float(np.sqrt(size * np.sum(masses**2)))
         lost = infinite + 2 * WRAPPED + slack
-        return PrivacyLoss._closed(self.step, low, masses, lost)._small()
+        return PrivacyLoss.closed(self.step, low, masses, lost)._small()
 
     def _small(self) -> PrivacyLoss:
         """Within bounds: losses beyond the range of floats count as infinite; coarsen if long."""
@@ -369,13 +282,13 @@ class PrivacyLoss:
         if limit < len(result.p):
             kept = result.p[: max(limit, 0)]
             rest = float(result.p[len(kept) :].sum())
-            result = PrivacyLoss._closed(result.step, result.first, kept, result.p_infinity + rest)
+            result = PrivacyLoss.closed(result.step, result.first, kept, result.p_infinity + rest)
         low = int(-MAX_LOSS / result.step) - result.first
         if low > 0 and len(result.p) > low:
             # the least likely losses, raised to the lowest one kept
             p = result.p[low:].copy()
             p[0] += float(result.p[:low].sum())
-            result = PrivacyLoss._closed(result.step, result.first + low, p, result.p_infinity)
+            result = PrivacyLoss.closed(result.step, result.first + low, p, result.p_infinity)
         while len(result.p) > MAX_POINTS:
             result = result.regrid(2 * result.step)
         return result
@@ -406,7 +319,7 @@ class PrivacyLoss:
         np.add.at(masses, (len(masses) - 1 - first - second)[~infinite], p[~infinite])
         # nothing of Q is left where the second step reveals, nothing of a where the first does
         revealed = two.p_infinity + float(p[infinite].sum())
-        return PrivacyLoss._closed(two.step, low, masses, revealed)._small()
+        return PrivacyLoss.closed(two.step, low, masses, revealed)._small()
 
 
 def _convolve(a: FloatArray, b: FloatArray) -> tuple[FloatArray, float]:
@@ -420,17 +333,6 @@ def _convolve(a: FloatArray, b: FloatArray) -> tuple[FloatArray, float]:
     rounding = 64.0 * np.finfo(float).eps
     slack = rounding * float(np.sqrt(size * np.sum(a**2) * np.sum(b**2)))
     return np.maximum(masses, 0.0), slack
-
-
-def _split(
-    p: FloatArray, q: FloatArray, low: FloatArray, step: float, slack: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Share the P-mass p and Q-mass q of cells [low, low + step] between their ends.
-
-    `slack` covers the rounding of ``p - q e^low``, which must not lower the upper share.
-    """
-    upper = np.clip((p - q * np.exp(low) + slack) / -np.expm1(-step), 0.0, p)
-    return p - upper, upper
 
 
 def _hull(x: FloatArray, y: FloatArray) -> IntArray:

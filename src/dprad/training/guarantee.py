@@ -18,9 +18,9 @@ import math
 import numpy as np
 
 from dprad.errors import DpradError, number, whole
+from dprad.model.gaussian_losses import sampled_gaussian_losses
 from dprad.model.guarantees import ADD_REMOVE, GaussianDP, Guarantee, of_directions
 from dprad.model.parameters import Goal
-from dprad.model.privacy_loss import PrivacyLoss
 
 # Grid points for a standard deviation of one step's loss: the grid adds up to (1/2/FINE)^2 of its
 # variance, so 0.01% of noise. And for the loss of not being drawn, which is about the rate.
@@ -85,7 +85,7 @@ def dpsgd(
     step = number(grid, "grid", low=0)
     if step * LIMIT < top:
         raise DpradError(f"grid must be at least {top / LIMIT:.1e} here, but is {grid!r}.")
-    present, absent = PrivacyLoss.of_sampled_gaussian(sigma, rate, step)
+    present, absent = sampled_gaussian_losses(sigma, rate, step)
     return of_directions(present.repeated(count), absent.repeated(count), ADD_REMOVE)
 
 

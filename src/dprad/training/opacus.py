@@ -19,7 +19,7 @@ import numpy as np
 from dprad.errors import DpradError, number
 from dprad.numerics.arrays import FloatArray
 from dprad.training.gradients import engine
-from dprad.training.mechanism import checked
+from dprad.training.records import checked
 
 # Optimisers whose clipping and noise are those that are scored.
 KINDS = ("DPOptimizer", "DPOptimizerFastGradientClipping")

@@ -16,10 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from dprad.attacks.counting import counted, interval_of, player
+from dprad.attacks.counting import Play, counted, interval_of, player
 from dprad.errors import DpradError, number, whole
 from dprad.game.query import Query
 from dprad.game.question import Question
+from dprad.mechanisms.base import Mechanism
 from dprad.mechanisms.black_box import own_randomness
 from dprad.mechanisms.foreign import as_mechanism
 from dprad.model.priors import Prior
@@ -87,36 +88,9 @@ def simulate(
         raise DpradError(f"attack must be a function, but is a {type(attack).__name__}.")
     n = whole(trials, "trials", low=2)
     level = number(confidence, "confidence", low=0, high=1)
-    start = seed(rng)
     own_randomness(subject, whole(workers, "workers", low=1))
-    read = subject.read(question)
-    play_attack = player(attack, question)
-    step = max(16, min(BLOCK_RUNS, BLOCK_ENTRIES // len(read)))
-
-    def runs(index: int, count: int) -> tuple[BoolArray, FloatArray]:
-        random = np.random.default_rng(np.random.SeedSequence(start, spawn_key=(index,)))
-        z = random.choice(len(read), size=count, p=game.pi)
-        outputs = subject.sample(read[z], random)
-
-        def others() -> IntArray:
-            return random.choice(len(read), size=count, p=game.pi)
-
-        return counted(play_attack, game, outputs, z, random, others)[1:]
-
-    def several(blocks: list[tuple[int, int]]) -> list[tuple[BoolArray, FloatArray]]:
-        return [runs(*each) for each in blocks]
-
-    plan = list(enumerate(min(step, n - a) for a in range(0, n, step)))
-    # what is sent to a process may be large, so not for every block
-    many = 1 if workers == 1 else -(-len(plan) // (TASKS * workers))
-    tasks = [(plan[a : a + many],) for a in range(0, len(plan), many)]
-    found: list[tuple[BoolArray, FloatArray]] = []
-    for some in stream(several, tasks, workers, threads=False):
-        found += some
-        tell("runs", min(n, step * len(found)), n)
-    right, luck = (np.concatenate(part) for part in zip(*found, strict=True))
-    terms = right - luck
-    rad = float(terms.mean())
+    right, luck = _runs(subject, question, player(attack, question), n, seed(rng), workers)
+    rad = float((right - luck).mean())
     return Risk(
         rad=rad,
         interval=interval_of(right, luck, game, level),
@@ -138,3 +112,35 @@ def simulate(
             "Records of different people are independent draws from the prior.",
         ),
     )
+
+
+def _runs(
+    subject: Mechanism, question: Question, play: Play, n: int, start: int, workers: int
+) -> tuple[BoolArray, FloatArray]:
+    """Whether the attack was right in each of n runs, and its luck."""
+    game, read = question.table("simulate"), subject.read(question)
+    step = max(16, min(BLOCK_RUNS, BLOCK_ENTRIES // len(read)))
+
+    def runs(index: int, count: int) -> tuple[BoolArray, FloatArray]:
+        random = np.random.default_rng(np.random.SeedSequence(start, spawn_key=(index,)))
+        z = random.choice(len(read), size=count, p=game.pi)
+        outputs = subject.sample(read[z], random)
+
+        def others() -> IntArray:
+            return random.choice(len(read), size=count, p=game.pi)
+
+        return counted(play, game, outputs, z, random, others)[1:]
+
+    def several(blocks: list[tuple[int, int]]) -> list[tuple[BoolArray, FloatArray]]:
+        return [runs(*each) for each in blocks]
+
+    plan = list(enumerate(min(step, n - a) for a in range(0, n, step)))
+    # what is sent to a process may be large, so not for every block
+    many = 1 if workers == 1 else -(-len(plan) // (TASKS * workers))
+    tasks = [(plan[a : a + many],) for a in range(0, len(plan), many)]
+    done: list[tuple[BoolArray, FloatArray]] = []
+    for some in stream(several, tasks, workers, threads=False):
+        done += some
+        tell("runs", min(n, step * len(done)), n)
+    right, luck = (np.concatenate(part) for part in zip(*done, strict=True))
+    return right, luck

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from dprad.errors import number
+from dprad.model.gaussian_losses import gaussian_loss
 from dprad.model.guarantees.base import REPLACE_ONE, Guarantee, kind
 from dprad.model.parameters import MU
 from dprad.model.privacy_loss import MAX_LOSS, PrivacyLoss
@@ -48,7 +49,7 @@ class GaussianDP(Guarantee):
             return PrivacyLoss.of_point(0.0, self.tv)
         if self.mu * self.mu / 2 - 9 * self.mu > MAX_LOSS:
             return PrivacyLoss.of_point(0.0, 1.0)
-        return PrivacyLoss.of_gaussian(self.mu)
+        return gaussian_loss(self.mu)
 
     def _delta(self, epsilon: FloatArray) -> FloatArray:
         from scipy.special import erf, log_ndtr, ndtr

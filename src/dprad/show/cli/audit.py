@@ -90,14 +90,7 @@ def audit(
     from dprad.mechanisms import catalogue
 
     run = load(subject)
-    prior = population.prior()
-    if records is not None:
-        if prior.kind == "finite":
-            raise DpradError("give --records or a population, not both.")
-        listed = options.listed(records, "--records") or []
-        prior = dprad.Prior.from_counts(dict.fromkeys(map(_value, listed), 1.0))
-    if prior.kind != "finite":
-        raise DpradError("say what to run it on: --records 0,1 or --data or --uniform.")
+    prior = _records(records, population)
     threat = feared.threat()
     numbers = {"epsilon": claim, "delta": delta, "neighbours": neighbours or ""}
     promise = catalogue.promise(numbers)
@@ -127,6 +120,21 @@ def audit(
     if any(note.startswith("interrupted") for note in result.notes):
         return 130
     return int(result.verdict == "violated")
+
+
+def _records(records: str | None, population: Population) -> Any:
+    """What to run it on: records by name, or those of the population."""
+    import dprad
+
+    prior = population.prior()
+    if records is not None:
+        if prior.kind == "finite":
+            raise DpradError("give --records or a population, not both.")
+        listed = options.listed(records, "--records") or []
+        return dprad.Prior.from_counts(dict.fromkeys(map(_value, listed), 1.0))
+    if prior.kind != "finite":
+        raise DpradError("say what to run it on: --records 0,1 or --data or --uniform.")
+    return prior
 
 
 def _value(text: str) -> Any:

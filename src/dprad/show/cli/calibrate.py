@@ -9,7 +9,7 @@ from cyclopts import Group, Parameter
 
 from dprad.errors import DpradError, one_of
 from dprad.model.guarantees import KINDS
-from dprad.model.parameters import DELTA
+from dprad.model.parameters import DELTA, NOISE_MULTIPLIER
 from dprad.show.cli import options
 from dprad.show.cli.options import OUTPUT, Feared, Population, Whole, without
 from dprad.show.cli.output import show, show_json
@@ -81,7 +81,6 @@ def calibrate(
 
     """
     import dprad
-    from dprad import accounting
 
     if scenario is not None:
         alone(
@@ -96,39 +95,58 @@ def calibrate(
         raise DpradError("say which risk is accepted: --max-risk 0.1, or give a scenario file.")
     prior = population.prior()
     threat = feared.threat()
-    training = {"--sample-rate": sample_rate, "--steps": steps}
-    noise: dict[str, Any] = {"--sensitivity": sensitivity, "--clamp": clamp}
     if (mechanism is None) == (promise is None):
         raise DpradError("give one of --mechanism and --promise.")
-    question: dict[str, Any] = {"max_risk": max_risk, "prior": prior, "threat": threat}
-    family: Any
+    given = {
+        "--neighbours": neighbours, "--delta": delta, "--sample-rate": sample_rate,
+        "--steps": steps, "--sensitivity": sensitivity, "--clamp": clamp,
+    }  # fmt: skip
     if promise is not None:
-        one_of(promise, "--promise", _PROMISES)
-        without("--promise", training | noise)
-        family = kind = _PROMISES[promise]
-        question |= {"neighbours": neighbours or "", "parameter": kind.takes[0].name}
-        if DELTA not in kind.takes:
-            without(f"--promise {promise}", {"--delta": delta})
-        elif delta is None:
-            raise DpradError(f"--promise {promise} needs --delta.")
-        else:
-            question["delta"] = delta
+        family, turned = _promised(promise, given)
     elif mechanism == "dpsgd":
-        without("--mechanism dpsgd", noise | {"--delta": delta, "--neighbours": neighbours})
-        missed = [name for name, value in training.items() if value is None]
-        if missed:
-            raise DpradError(f"--mechanism dpsgd needs {' and '.join(missed)}.")
-        family = accounting.dpsgd
-        question |= {"sample_rate": sample_rate, "steps": steps, "parameter": "noise_multiplier"}
+        family, turned = _training(given)
     else:
-        assert mechanism is not None
-        without(f"--mechanism {mechanism}", training | {"--neighbours": neighbours})
-        given = noise | {"--delta": delta}
-        family, known = options.parts(mechanism, given, prior, threat)
-        question |= known | {"parameter": options.card(mechanism).takes[0]}
-    plan = dprad.calibrate(family, **question)
+        family, turned = _noise(mechanism or "", given, prior, threat)
+    plan = dprad.calibrate(family, max_risk=max_risk, prior=prior, threat=threat, **turned)
     if json:
         show_json(plan.to_dict())
     else:
         show(str(plan))
     return 0
+
+
+def _only(what: str, given: dict[str, Any], *names: str) -> dict[str, Any]:
+    """The options that go with this, by their names in Python; all others are refused."""
+    without(what, {name: value for name, value in given.items() if name not in names})
+    return {name[2:].replace("-", "_"): given[name] for name in names}
+
+
+def _promised(promise: str, given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    kind = _PROMISES[one_of(promise, "--promise", _PROMISES)]
+    lost = ("--delta",) if DELTA in kind.takes else ()
+    chosen = _only(f"--promise {promise}", given, "--neighbours", *lost)
+    if lost and chosen["delta"] is None:
+        raise DpradError(f"--promise {promise} needs --delta.")
+    chosen["neighbours"] = chosen["neighbours"] or ""
+    return kind, chosen | {"parameter": kind.takes[0].name}
+
+
+def _training(given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    from dprad import accounting
+
+    needed = ("--sample-rate", "--steps")
+    chosen = _only("--mechanism dpsgd", given, *needed)
+    missed = [name for name in needed if given[name] is None]
+    if missed:
+        raise DpradError(f"--mechanism dpsgd needs {' and '.join(missed)}.")
+    return accounting.dpsgd, chosen | {"parameter": NOISE_MULTIPLIER.name}
+
+
+def _noise(
+    mechanism: str, given: dict[str, Any], prior: Any, threat: Any
+) -> tuple[Any, dict[str, Any]]:
+    noise = ("--sensitivity", "--clamp", "--delta")
+    _only(f"--mechanism {mechanism}", given, *noise)
+    chosen = {name: given[name] for name in noise}
+    family, known = options.parts(mechanism, chosen, prior, threat)
+    return family, known | {"parameter": options.card(mechanism).takes[0]}

@@ -6,7 +6,7 @@ import io
 import math
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
@@ -36,7 +36,6 @@ def demo(
     import dprad
     from dprad.data import patients
     from dprad.mechanisms import GRR
-    from dprad.model import explain
 
     promise = dprad.PureDP(epsilon, neighbours="replace-one")
     prior = patients.prior()
@@ -63,9 +62,17 @@ def demo(
         }
         show_json(plain)
         return 0
+    show(_told(answers, epsilon, save))
+    return 0
 
+
+def _told(answers: dict[str, dict[str, Any]], epsilon: float, save: Path | None) -> str:
+    """The table of answers, two of them in words, and what to try next."""
     from rich.console import Console
     from rich.table import Table
+
+    from dprad.data import patients
+    from dprad.model import explain
 
     text = io.StringIO()
     console = Console(highlight=False, file=text, width=min(Console().width, 88))
@@ -94,15 +101,16 @@ def demo(
     )
     console.print(f"In words: {answers['a stranger']['promise']}\n")
     console.print(f"In words: {answers['a stranger']['mechanism']}\n")
-    # as it was called: an environment need not be on the path
+    console.print(_next(save), soft_wrap=True)
+    return text.getvalue().rstrip("\n")
+
+
+def _next(save: Path | None) -> str:
+    """What to try next, as it was called: an environment need not be on the path."""
     called = Path(sys.argv[0])
     program = str(called) if called.name == "dprad" and called.parent != Path() else "dprad"
     if save is None:
-        console.print(f"Next: {program} demo --save patients.csv", soft_wrap=True)
-    else:
-        promised = "--epsilon 1 --neighbours replace-one"
-        feared = "--knows age,region --target diagnosis"
-        console.print(f"The table is in {save}. Try:\n")
-        console.print(f"  {program} assess {promised} --data {save} {feared}", soft_wrap=True)
-    show(text.getvalue().rstrip("\n"))
-    return 0
+        return f"Next: {program} demo --save patients.csv"
+    promised = "--epsilon 1 --neighbours replace-one"
+    feared = "--knows age,region --target diagnosis"
+    return f"The table is in {save}. Try:\n\n  {program} assess {promised} --data {save} {feared}"

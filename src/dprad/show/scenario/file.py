@@ -98,17 +98,7 @@ def _meaning(checked: Table, text: str, folder: Path, wrong: Wrong) -> Scenario 
     prior = _attempt(lambda: _prior(population, folder), ("population", 0), wrong)
     if not checked["releases"]:
         wrong.add((), "there must be at least one [[releases]]: a mechanism, or a promise.")
-    threats: list[tuple[str, Question]] = []
-    for k, table in enumerate(checked["threats"] or [{}], 1):
-        arguments = {key: v for key, v in table.items() if key != "name"}
-        place = ("threats", k) if checked["threats"] else ()
-        threat = _attempt(lambda a=arguments: Threat(**a), place, wrong)  # type: ignore[misc]
-        if threat is None:
-            continue
-        known = Prior.unknown() if prior is None else prior
-        question = _attempt(lambda p=known, t=threat: Question.of(p, t), place, wrong)  # type: ignore[misc]
-        if question is not None:
-            threats.append((table.get("name", f"attacker {k}"), question))
+    threats = _questions(checked["threats"], prior, wrong)
     releases = [_release(table, k, wrong) for k, table in enumerate(checked["releases"], 1)]
     if prior is not None:
         for k, release in enumerate(releases, 1):
@@ -133,6 +123,24 @@ def _meaning(checked: Table, text: str, folder: Path, wrong: Wrong) -> Scenario 
         audit=audit,
         folder=folder,
     )
+
+
+def _questions(
+    tables: list[Table], prior: Prior | None, wrong: Wrong
+) -> list[tuple[str, Question]]:
+    """Attackers by name, each with the population prepared for it."""
+    known = Prior.unknown() if prior is None else prior
+    questions = []
+    for k, table in enumerate(tables or [{}], 1):
+        arguments = {key: v for key, v in table.items() if key != "name"}
+
+        def asked(given: Table = arguments) -> Question:
+            return Question.of(known, Threat(**given))
+
+        question = _attempt(asked, ("threats", k) if tables else (), wrong)
+        if question is not None:
+            questions.append((table.get("name", f"attacker {k}"), question))
+    return questions
 
 
 def _audited(
@@ -200,14 +208,7 @@ def _release(table: Table, k: int, wrong: Wrong) -> Release | None:
     if "clamp" in numbers:
         numbers["clamp"] = tuple(numbers["clamp"])
     if name is None:
-        promised = {p.name for kind in KINDS for p in kind.takes} | {"name", "neighbours"}
-        alone = [key for key in table if key not in promised]
-        for key in alone:
-            wrong.add(("releases", k, key), f"{key!r} goes with a mechanism, which is missing.")
-        if alone or _attempt(lambda: catalogue.promise(numbers), ("releases", k), wrong) is None:
-            return None
-        told = ", ".join(v if isinstance(v, str) else f"{k} = {v:g}" for k, v in numbers.items())
-        return Release(table.get("name", f"a promise ({told})"), None, numbers, None)
+        return _promised(table, numbers, k, wrong)
     card = catalogue.card(name)
     strange = [key for key in numbers if key not in card.takes]
     for key in strange:
@@ -218,3 +219,14 @@ def _release(table: Table, k: int, wrong: Wrong) -> Release | None:
     if strange or card.takes[0] not in numbers:
         return None
     return Release(table.get("name", card.title), name, numbers, table.get("query"))
+
+
+def _promised(table: Table, numbers: Table, k: int, wrong: Wrong) -> Release | None:
+    promised = {p.name for kind in KINDS for p in kind.takes} | {"name", "neighbours"}
+    alone = [key for key in table if key not in promised]
+    for key in alone:
+        wrong.add(("releases", k, key), f"{key!r} goes with a mechanism, which is missing.")
+    if alone or _attempt(lambda: catalogue.promise(numbers), ("releases", k), wrong) is None:
+        return None
+    told = ", ".join(v if isinstance(v, str) else f"{k} = {v:g}" for k, v in numbers.items())
+    return Release(table.get("name", f"a promise ({told})"), None, numbers, None)

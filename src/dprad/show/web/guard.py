@@ -72,22 +72,26 @@ class Guard:
         await self.app(inner, _limited(receive), answer)
 
     def _allowed(self, scope: Scope) -> bool:
-        given = scope["headers"]
-        hosts = [value for name, value in given if name == b"host"]
-        origins = [value for name, value in given if name == b"origin"]
-        sites = [value for name, value in given if name == b"sec-fetch-site"]
-        lengths = [value for name, value in given if name == b"content-length"]
-        if len(hosts) != 1 or hosts[0] not in self.hosts or len(origins) > 1:
+        """The right host, no foreign origin or site, a body that is not too long, the token."""
+        hosts, origins = _values(scope, b"host"), _values(scope, b"origin")
+        if len(hosts) != 1 or hosts[0] not in self.hosts:
             return False
-        if origins and origins[0] not in self.origins:
+        if len(origins) > 1 or not set(origins) <= set(self.origins):
             return False
         if scope["type"] == "websocket" and not origins:
             return False
+        sites = _values(scope, b"sec-fetch-site")
         if sites and sites[0] not in (b"same-origin", b"none") and not _visit(scope):
             return False
+        lengths = _values(scope, b"content-length")
         if any(not v.isdigit() or int(v[:20]) > MAX_BODY for v in lengths):
             return False
         return bool(scope["path"].startswith(self.prefix + "/"))
+
+
+def _values(scope: Scope, header: bytes) -> list[bytes]:
+    """All values of a header."""
+    return [value for name, value in scope["headers"] if name == header]
 
 
 def _visit(scope: Scope) -> bool:

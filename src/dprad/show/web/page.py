@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from htmltools import HTML, Tag, tags
 from shiny import ui
@@ -16,37 +17,6 @@ _STYLE = Path(__file__).with_name("page.css")
 
 def page(places: dict[str, Population], first: Question, accepted: float) -> Tag:
     """All inputs, and a place for every answer."""
-    key = next(k for k, p in places.items() if p is first.population)
-    low, high, step = SLIDERS[first.parameter]
-    side = ui.sidebar(
-        ui.h5("Data"),
-        ui.input_select(
-            "population",
-            None,
-            {k: p.title for k, p in places.items()} | {"file": "a file ..."},
-            selected=key,
-        ),
-        ui.panel_conditional(
-            "input.population === 'uniform'", ui.input_numeric("size", "How many values", 20, min=1)
-        ),
-        ui.panel_conditional(
-            "input.population === 'file'",
-            ui.input_file("file", "CSV or Parquet, one row a person", accept=[".csv", ".parquet"]),
-        ),
-        ui.h5("Attacker"),
-        ui.output_ui("attacker"),
-        ui.h5("Release"),
-        ui.output_ui("release"),
-        ui.input_slider(
-            "slider", first.parameter, low, high, min(max(first.value, low), high), step=step
-        ),
-        ui.input_numeric("value", first.parameter, first.value, min=0, step=step),
-        width=320,
-        open={"desktop": "open", "mobile": "always-above"},
-    )
-    answer_ = ui.card(
-        ui.output_ui("answer"),
-    )
     noise = ui.card(
         ui.card_header("How much noise for an accepted risk?"),
         ui.input_numeric("accepted", "Accepted extra risk", accepted, min=0, max=1, step=0.01),
@@ -67,18 +37,52 @@ def page(places: dict[str, Population], first: Question, accepted: float) -> Tag
         ),
     )
     return ui.page_sidebar(
-        side,
+        _asked(places, first),
         tags.head(
             tags.style(HTML(_STYLE.read_text(encoding="utf-8"))),
             tags.link(rel="icon", href="data:,"),
         ),
-        answer_,
+        ui.card(ui.output_ui("answer")),
         noise,
         chart,
         same,
         title=tags.div("What does epsilon mean?", ui.input_dark_mode(id="dark"), class_="top"),
         window_title="dprad explore",
         fillable=False,
+    )
+
+
+def _asked(places: dict[str, Population], first: Question) -> Any:
+    """Inputs: population, attacker, release."""
+    key = next(k for k, p in places.items() if p is first.population)
+    low, high, step = SLIDERS[first.parameter]
+    return ui.sidebar(
+        ui.h5("Data"),
+        ui.input_select(
+            "population",
+            None,
+            {k: p.title for k, p in places.items()} | {"file": "a file ..."},
+            selected=key,
+        ),
+        ui.panel_conditional(
+            "input.population === 'uniform'", ui.input_numeric("size", "How many values", 20, min=1)
+        ),
+        ui.panel_conditional(
+            "input.population === 'file'",
+            ui.input_file(
+                "file", "CSV or Parquet, one row per person", accept=[".csv", ".parquet"]
+            ),
+        ),
+        ui.h5("Attacker"),
+        ui.output_ui("attacker"),
+        ui.h5("Release"),
+        ui.output_ui("release"),
+        ui.input_slider(
+            "slider", first.parameter, low, high, min(max(first.value, low), high), step=step
+        ),
+        ui.input_numeric("value", first.parameter, first.value, min=0, step=step),
+        width=320,
+        open={"desktop": "open", "mobile": "always-above"},
     )
 
 

@@ -177,11 +177,8 @@ class Question:
 
     def command(self) -> str:
         """A command that gives the same answer; a scenario file where options cannot say it."""
-        release, names = self.release, [*([] if isinstance(self.knows, str) else self.knows)]
-        names += [self.target] if self.target is not None else []
-        split = any("," in n for n in names)
-        reads = self.query if self.query not in (None, self.target) else None
-        if self.population.options is None or split or reads or "clamp" in release.numbers:
+        release = self.release
+        if self.population.options is None or not self._in_options():
             return "dprad assess scenario.toml   # the scenario below, downloaded"
         parts = ["dprad assess"]
         parts += [f"--mechanism {release.mechanism}"] if release.mechanism is not None else []
@@ -196,6 +193,13 @@ class Question:
         saved = "patients.csv" in self.population.options
         before = "dprad demo --save patients.csv\n" if saved else ""
         return before + " ".join(parts)
+
+    def _in_options(self) -> bool:
+        """Whether options can say it: no commas in names, nothing else read than the target."""
+        names = [] if isinstance(self.knows, str) else list(self.knows)
+        names += [] if self.target is None else [self.target]
+        reads = self.query not in (None, self.target)
+        return not (reads or "clamp" in self.release.numbers or any("," in n for n in names))
 
     def toml(self, accepted: float | None = None) -> str:
         """A scenario file that asks the same."""

@@ -51,8 +51,17 @@ def perceptron(model: nn.Module, records: torch.Tensor) -> tuple[Layer, ...] | N
     """
     if type(model) is not nn.Sequential or any(_hooked(m) for m in model.modules()):
         return None
+    parts = _parts(model, flat=records.dim() == 2)
+    weights = [p for linear, _ in parts or () for p in linear.parameters()]
+    once = len({id(p) for p in weights}) == len(weights)
+    if not parts or not once or not all(p.requires_grad for p in weights):
+        return None
+    return tuple(Layer(linear, tuple(after)) for linear, after in parts)
+
+
+def _parts(model: nn.Sequential, *, flat: bool) -> list[tuple[nn.Linear, list[nn.Module]]] | None:
+    """Each linear layer with what follows it, or None if there is anything else."""
     parts: list[tuple[nn.Linear, list[nn.Module]]] = []
-    flat = records.dim() == 2
     for module in model:
         if type(module) is nn.Flatten and (module.start_dim, module.end_dim) == (1, -1):
             flat = True
@@ -64,17 +73,12 @@ def perceptron(model: nn.Module, records: torch.Tensor) -> tuple[Layer, ...] | N
             parts.append((module, []))
         elif type(module) in ELEMENTWISE and parts:
             after: Any = copy.deepcopy(module)
-            if hasattr(after, "inplace"):
+            if "inplace" in vars(after):
                 after.inplace = False
             parts[-1][1].append(after)
         else:
             return None
-    weights = [p for linear, _ in parts for p in linear.parameters()]
-    if not parts or not all(p.requires_grad for p in weights):
-        return None
-    if len({id(p) for p in weights}) != len(weights):
-        return None
-    return tuple(Layer(linear, tuple(after)) for linear, after in parts)
+    return parts
 
 
 def _hooked(module: nn.Module) -> bool:

@@ -44,13 +44,7 @@ def count(plan: Plan, target: Target, file: State, stop: Stop, begin: float) -> 
     _warn_if_hopeless(plan, game, runs)
     job = Job(plan.subject, target.read, target.labels, game, target.play, settings.seed)
     chunks = Chunks(runs)
-    done = {i: Tally.checked(p, chunks, i) for i, p in file.done("runs").items()}
-    firsts = {i: file.firsts["runs", i] for i in done}
-    again = job.replay(chunks, done, firsts)
-    if file.done("refused") or again is None:
-        file.put("refused", 0, None, "")  # and it stays so
-        raise DpradError(CHANGED)
-    stored = {i: (part, firsts[i]) for i, part in done.items()}
+    stored, again = _stored(job, chunks, file)
     meter = Meter(settings.progress, runs, begin)
     threads = not isinstance(plan.subject, BlackBox)
     results = run_all(job.chunk, chunks, stored, settings.workers, threads)
@@ -63,7 +57,7 @@ def count(plan: Plan, target: Target, file: State, stop: Stop, begin: float) -> 
             meter.show(tally.runs)
             if settings.trace and (not seen or tally.runs >= 2 * seen[-1].runs):
                 seen.append(tally)
-            if i not in done and stop.now():
+            if i not in stored and stop.now():
                 break
             if settings.sequential and enough(tally, test, settings.precision):
                 break
@@ -74,8 +68,19 @@ def count(plan: Plan, target: Target, file: State, stop: Stop, begin: float) -> 
         meter.close()
     if tally.runs == 0:
         raise DpradError("the audit was stopped before the first runs were counted.")
-    before = sum(part.runs for part in done.values())
+    before = sum(part.runs for part, _ in stored.values())
     return Counts(tally, tuple(seen), test, interrupted, (again, before))
+
+
+def _stored(job: Job, chunks: Chunks, file: State) -> tuple[dict[int, tuple[Tally, str]], int]:
+    """Chunks of an earlier session, and how many of their calls were run again and agreed."""
+    done = {i: Tally.checked(p, chunks, i) for i, p in file.done("runs").items()}
+    firsts = {i: file.firsts["runs", i] for i in done}
+    again = job.replay(chunks, done, firsts)
+    if file.done("refused") or again is None:
+        file.put("refused", 0, None, "")  # and it stays so
+        raise DpradError(CHANGED)
+    return {i: (part, firsts[i]) for i, part in done.items()}, again
 
 
 def _warn_if_hopeless(plan: Plan, game: Table, runs: int) -> None:

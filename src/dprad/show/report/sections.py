@@ -1,0 +1,260 @@
+"""The sections of a report: each a heading, sentences, a figure and the table behind it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import dprad
+from dprad.errors import DpradError
+from dprad.exact import Sampling
+from dprad.game.question import Question
+from dprad.mechanisms.catalogue import NUMBERS
+from dprad.model import explain
+from dprad.model.parameters import TV
+from dprad.model.results import Audit, Calibration, Comparison, Risk
+from dprad.show import plots
+from dprad.show.plots.odds import grids
+from dprad.show.plots.style import svg
+from dprad.show.report.published import published
+from dprad.show.scenario import Answers, Scenario
+from dprad.show.scenario.release import Release
+from dprad.verbs.compare import compared as side_by_side
+
+# Values of the noise parameter on a curve, and how far it goes from the value in use.
+POINTS, REACH = 25, 4.0
+# Bars in a figure, and sentences before it.
+BARS, SAID = 12, 6
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading, sentences, a figure (SVG) and its table (first row: the heads)."""
+
+    title: str
+    text: tuple[str, ...] = ()
+    figure: str = ""
+    table: tuple[tuple[str, ...], ...] = ()
+    code: str = ""
+
+
+def attackers(found: Answers) -> Section:
+    """Every attacker against every release."""
+    scenario = found.scenario
+    rows = [("attacker", "release", "extra risk", "not in the data", "in the data", "known as")]
+    for (threat, _), column in zip(scenario.threats, zip(*found.risks, strict=True), strict=True):
+        for release, risk in zip(scenario.releases, column, strict=True):
+            out = (
+                "" if risk.success_out is None else f"{explain.count(risk.success_out, 100)} of 100"
+            )
+            inside = (
+                "" if risk.success_in is None else f"{explain.count(risk.success_in, 100)} of 100"
+            )
+            kinds = {"exact": "exact", "estimate": "estimate", "upper-bound": "bound"}
+            rows.append((threat, release.name, explain.number(risk), out, inside, kinds[risk.kind]))
+    named: dict[str, Risk] = {}
+    for release, row in zip(scenario.releases, found.risks, strict=True):
+        for (threat, _), risk in zip(scenario.threats, row, strict=True):
+            name = f"{threat}: {release.name}"
+            named[name if name not in named else f"{name} ({len(named) + 1})"] = risk
+    shown = dict(list(named.items())[:BARS])
+    figure = svg(
+        lambda ax: plots.plot_knowledge(shown, ax),
+        label="Chance that each attacker is right, with and without the person in the data",
+        size=(6.6, 1.1 + 0.42 * len(shown)),
+    )
+    said = [str(risk) for row in found.risks for risk in row]
+    text = list(dict.fromkeys(said))[:SAID]
+    if len(named) > len(shown):
+        text.append(f"The figure shows the first {len(shown)} of {len(named)}; the table has more.")
+    return Section("Who is feared", tuple(text), figure, tuple(rows))
+
+
+def bounds(found: Answers) -> list[Section]:
+    """The table of bounds behind the first promise."""
+    for release, row in zip(found.scenario.releases, found.risks, strict=True):
+        risk = max(row, key=lambda r: r.rad)
+        if risk.kind != "upper-bound":
+            continue
+        valid = [b for b in risk.bounds if b.measure == "rad" and b.value is not None]
+        figure = svg(
+            lambda ax, r=risk: plots.plot_bounds(r, ax),  # type: ignore[misc]
+            label="All bounds that apply",
+            size=(6.6, 0.9 + 0.33 * len(valid)),
+        )
+        rows = [("bound", "extra risk, at most", "from")]
+        rows += [(b.title, explain.above(b.value or 0.0), b.source) for b in valid]
+        said = f"What follows from the promise alone ({release.name}). The smallest bound counts."
+        return [Section("Bounds", (said,), figure, tuple(rows))]
+    return []
+
+
+def curves(found: Answers) -> list[Section]:
+    """Risk against the noise, for every release that shares the parameter, worst threat first."""
+    scenario = found.scenario
+    groups: dict[str, list[int]] = {}
+    for k, release in enumerate(scenario.releases):
+        groups.setdefault(release.parameter, []).append(k)
+    sections = []
+    for parameter, members in groups.items():
+        if NUMBERS[parameter] is TV:
+            continue
+        lines, rows = {}, [("release", parameter, "extra risk")]
+        used = [scenario.releases[k].numbers[parameter] for k in members]
+        values = sorted({*_grid(min(used), max(used)), *used})
+        at: dict[str, float] = {}
+        for k in members:
+            release = scenario.releases[k]
+            j = max(range(len(found.risks[k])), key=lambda i: found.risks[k][i].interval[1])
+            threat_name, question = scenario.questions[j]
+            risks = _line(release, question, values)
+            if risks is None:
+                continue
+            name = f"{release.name}, {threat_name}"
+            lines[name] = (values, risks)
+            at[name] = release.numbers[parameter]
+            rows += [
+                (name, explain.amount(v), explain.number(r))
+                for k_, (v, r) in enumerate(zip(values, risks, strict=True))
+                if k_ % 4 == 0 or v == at[name]
+            ]
+        if not lines:
+            continue
+        figure = svg(
+            lambda ax, many=lines, p=parameter, at=at: plots.plot_risk(  # type: ignore[misc]
+                many, ax, parameter=p, accepted=scenario.accepted, at=at
+            ),
+            label=f"Extra risk against {parameter}",
+        )
+        said = (
+            f"How the extra risk changes with {parameter}, for the attacker who gains most. The "
+            "dot is the value in use."
+        )
+        sections.append(Section(f"Risk and {parameter}", (said,), figure, tuple(rows)))
+    return sections
+
+
+def compared(found: Answers) -> list[Section]:
+    """Risk against error of the mechanisms, where there are several that read the same."""
+    scenario = found.scenario
+    attacker, question = scenario.questions[0]
+    run = [r for r in scenario.releases if r.mechanism is not None]
+    if len(run) < 2 or any(r.query != run[0].query for r in run):
+        return []
+    try:
+        subjects = [r.subject(question.prior, question.threat) for r in run]
+        table = side_by_side(subjects, run[0].posed(question), Sampling())
+    except DpradError:
+        return []
+    section = result_section(published(table), "")
+    said = f"What each mechanism costs in accuracy. The attacker: {attacker}."
+    return [Section("Risk and usefulness", (said,), section.figure, section.table)]
+
+
+def _line(release: Release, question: Question, values: list[float]) -> list[Risk] | None:
+    try:
+        return [published(release.at(v).risk(question, Sampling(trials=2000))) for v in values]
+    except DpradError:
+        return None
+
+
+def _grid(low: float, high: float) -> list[float]:
+    if high <= 0:
+        return [0.1 * i for i in range(1, POINTS)]
+    a, b = max(low, high / 100) / REACH, high * REACH
+    return [a * (b / a) ** (i / (POINTS - 1)) for i in range(POINTS)]
+
+
+def noise(found: Answers) -> list[Section]:
+    """How much noise each release needs for what is accepted."""
+    scenario = found.scenario
+    if scenario.accepted is None:
+        return []
+    rows = [("release", "attacker", "set", "to", "95% error")]
+    text = []
+    for release, plans, reasons in zip(scenario.releases, found.plans, found.reasons, strict=True):
+        safest = None
+        for (threat, _), plan, reason in zip(scenario.threats, plans, reasons, strict=True):
+            if plan is None:
+                rows.append((release.name, threat, "", reason, ""))
+                continue
+            error = "" if plan.error is None else explain.amount(plan.error)
+            value = explain.safely(plan.value, plan.rising)
+            rows.append((release.name, threat, plan.parameter, value, error))
+            better = safest is None or (plan.value < safest.value) == plan.rising
+            safest = plan if better else safest
+        if safest is not None and all(
+            p is not None or "every" in r for p, r in zip(plans, reasons, strict=True)
+        ):
+            value = explain.safely(safest.value, safest.rising)
+            text.append(
+                f"{release.name}: {safest.parameter} = {value} keeps the extra risk at or below "
+                f"{scenario.accepted:g} for every attacker here."
+            )
+    return [
+        Section(
+            f"Noise for an accepted risk of {scenario.accepted:g}", tuple(text), "", tuple(rows)
+        )
+    ]
+
+
+def audit(result: Audit, title: str) -> Section:
+    """What counted runs say."""
+    figure = ""
+    rows: tuple[tuple[str, ...], ...] = ()
+    if result.trace:
+        figure = svg(lambda ax: plots.plot_audit(result, ax), label="The audit as it went")
+        rows = (
+            ("runs", "certified epsilon", "estimate"),
+            *(
+                (f"{t:,}", explain.below(low), "" if e is None else f"{e:.3f}")
+                for t, low, e in result.trace
+            ),
+        )
+    return Section(title, tuple(str(result).split("\n")), figure, rows)
+
+
+def again(scenario: Scenario, command: str) -> Section:
+    """The scenario file behind it."""
+    text = (
+        f"Made by dprad {dprad.__version__} from this scenario file"
+        + (f", with: {command}" if command else "")
+        + ".",
+    )
+    # counts of people are theirs
+    code = "(It holds counts of the population, and is not shown.)"
+    code = code if "counts" in scenario.population else scenario.text
+    return Section("Make this report again", text, code=code)
+
+
+def result_section(result: Any, prefix: str) -> Section:
+    """One result as a section of its own."""
+    if isinstance(result, Risk):
+        details = tuple(line for line in explain.details(result).split("\n") if line.strip())
+        figure = svg(lambda ax: plots.plot_odds(result, ax), label=_label(result), size=(5.6, 2.9))
+        if result.kind == "upper-bound":
+            count = sum(b.applies and b.measure == "rad" for b in result.bounds)
+            figure = svg(
+                lambda ax: plots.plot_bounds(result, ax),
+                label="Bounds",
+                size=(6.6, 0.9 + 0.33 * count),
+            )
+        return Section(f"{prefix}Risk of {result.subject['kind']}", (str(result), *details), figure)
+    if isinstance(result, Calibration):
+        return Section(f"{prefix}Noise for {result.family}", tuple(str(result).split("\n")))
+    if isinstance(result, Comparison):
+        rows: list[tuple[str, ...]] = [
+            ("mechanism", "extra risk", "95% error", "variance", "unbeaten")
+        ]
+        for c in result:
+            numbers = ("" if x is None else explain.amount(x) for x in (c.error, c.variance))
+            rows.append((c.name, explain.number(c.risk), *numbers, "yes" if c.frontier else ""))
+        figure = ""
+        if any(c.error is not None or c.variance is not None for c in result):
+            figure = svg(lambda ax: plots.plot_frontier(result, ax), label="Risk against error")
+        return Section(f"{prefix}Comparison", (), figure, tuple(rows))
+    return audit(result, f"{prefix}Audit")
+
+
+def _label(risk: Risk) -> str:
+    return ". ".join(f"{title}: {count}" for title, count, _ in grids(risk))
