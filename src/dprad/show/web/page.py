@@ -69,9 +69,7 @@ def _asked(places: dict[str, Population], first: Question) -> Any:
         ),
         ui.panel_conditional(
             "input.population === 'file'",
-            ui.input_file(
-                "file", "CSV or Parquet, one row per person", accept=[".csv", ".parquet"]
-            ),
+            ui.input_file("file", "CSV or Parquet, a row per person", accept=[".csv", ".parquet"]),
         ),
         ui.h5("Attacker"),
         ui.output_ui("attacker"),
