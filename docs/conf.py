@@ -4,6 +4,7 @@ project = "dprad"
 author = "the dprad authors"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 exclude_patterns = ["_build"]
+myst_enable_extensions = ["amsmath", "dollarmath"]
 myst_heading_anchors = 3
 suppress_warnings = ["myst.xref_missing"]
 autodoc_typehints = "none"
