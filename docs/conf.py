@@ -43,7 +43,7 @@ if hasattr(inspect, "TypeAliasForwardRef"):
     inspect.TypeAliasForwardRef.__repr__ = lambda self: self.name
 
 
-def _readable(app, what, name, obj, options, lines):
+def _readable(_app, what, _name, _obj, _options, lines):
     """What napoleon misreads: fields that share a description, and a colon in a property's text."""
     if what == "property" and lines:
         lines[:] = [line.replace(": ", " -- ") for line in lines]
