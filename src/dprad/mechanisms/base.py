@@ -87,6 +87,11 @@ class Mechanism(ABC):
         plain = {k: list(v) if isinstance(v, tuple) else v for k, v in given.items()}
         return {"kind": type(self).__name__, **plain}
 
+    @property
+    def reads_codes(self) -> int | None:
+        """How many category codes it reads; None if it reads something else."""
+        return None
+
     # -- what some say, and others need not ------------------------------------------------------
     @property
     def assumes(self) -> str | None:
@@ -141,6 +146,11 @@ class Categorical(Mechanism):
 
     __slots__ = ()
     size: int
+
+    @property
+    def reads_codes(self) -> int | None:
+        """All of them."""
+        return self.size
 
     def read(self, question: Question) -> Column:
         """The codes of the columns that are read."""

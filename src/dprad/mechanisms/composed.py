@@ -13,7 +13,7 @@ import numpy as np
 
 from dprad.errors import DpradError, whole
 from dprad.game.question import Question
-from dprad.mechanisms.base import Categorical, Mechanism
+from dprad.mechanisms.base import Mechanism
 from dprad.mechanisms.foreign import as_mechanism
 from dprad.model.guarantees import Guarantee
 from dprad.numerics.arrays import Column, FloatArray
@@ -47,7 +47,7 @@ class Composed(Mechanism):
             raise DpradError(
                 f"mechanisms must be a list of one or more mechanisms, but is {mechanisms!r}."
             )
-        sizes = {m.size if isinstance(m, Categorical) else None for m in parts}
+        sizes = {m.reads_codes for m in parts}
         if len(sizes) > 1:
             raise DpradError(
                 "mechanisms must all read the same thing, but some read codes of other sizes, or "
@@ -66,6 +66,11 @@ class Composed(Mechanism):
                 "here. Say with query= which column all of them read."
             )
         return first
+
+    @property
+    def reads_codes(self) -> int | None:
+        """As the parts do."""
+        return self.mechanisms[0].reads_codes
 
     @property
     def assumes(self) -> str | None:

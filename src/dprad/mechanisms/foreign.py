@@ -85,11 +85,15 @@ class Foreign(Mechanism):
         """What it assumes, if it says so."""
         return getattr(self.inner, "assumes", None)
 
+    @property
+    def reads_codes(self) -> int | None:
+        """Its size, if it has one."""
+        return getattr(self.inner, "size", None)
+
     def read(self, question: Question) -> Column:
         """Codes if it has a size, else the values, as it reads them."""
-        size = getattr(self.inner, "size", None)
-        if size is not None:
-            return question.codes(size, self.name)
+        if self.reads_codes is not None:
+            return question.codes(self.reads_codes, self.name)
         reads = getattr(self.inner, "reads", None)
         if reads is None:
             raise DpradError(
@@ -120,9 +124,8 @@ class Foreign(Mechanism):
 
     def spread(self, count: int) -> list[Any]:
         """Its codes, or numbers within its clamp, bounds or sensitivity."""
-        size = getattr(self.inner, "size", None)
-        if size is not None:
-            return list(range(size))
+        if self.reads_codes is not None:
+            return list(range(self.reads_codes))
         span = getattr(self.inner, "clamp", None) or getattr(self.inner, "bounds", None)
         step = getattr(self.inner, "sensitivity", None)
         if span is None and step is None:

@@ -127,7 +127,8 @@ class _Classified:
     width: int
 
     def __call__(self, outputs: Any) -> FloatArray:
-        chance = self.model.predict_proba(_features(outputs, self.width))[:, 1]
+        with _one_thread():
+            chance = self.model.predict_proba(_features(outputs, self.width))[:, 1]
         odds = np.log(np.maximum(chance, 1e-12)) - np.log(np.maximum(1.0 - chance, 1e-12))
         return np.asarray(odds)
 
@@ -146,7 +147,15 @@ def _classify(one: Any, two: Any, seed: int) -> _Classified:
     model = HistGradientBoostingClassifier(
         max_iter=60, max_leaf_nodes=16, min_samples_leaf=max(20, len(y) // 100), random_state=seed
     )
-    return _Classified(model.fit(x, y), width)
+    with _one_thread():
+        return _Classified(model.fit(x, y), width)
+
+
+def _one_thread() -> Any:
+    """For small tables: threads that wait for each other take minutes where others work too."""
+    from threadpoolctl import threadpool_limits  # comes with scikit-learn
+
+    return threadpool_limits(1)
 
 
 def _threshold(
