@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from dprad.data.tables import Limits, array, codes, count, joint_codes
+from dprad.data.files import Limits
+from dprad.data.tables import array, codes, count, joint_codes
 from dprad.errors import DpradError, column, number, record, whole
 from dprad.model.atoms import find_atom
 from dprad.numerics.arrays import Column, FloatArray, unlike
