@@ -31,7 +31,7 @@ from dprad import (
     scenario,
     show_records,
 )
-from dprad.data.tables import Limits
+from dprad.data.files import Limits
 from dprad.show.cli import main
 from dprad.show.report import report
 
@@ -212,7 +212,7 @@ def test_duckdb_reads_the_named_file_and_nothing_else(table, tmp_path, monkeypat
     other = tmp_path / "other.csv"
     other.write_text("a,b\n1,2\n")
     caught = []
-    real = dprad.data.tables._table
+    real = dprad.data.files._table
 
     def prying(connection, *rest):
         for statement in (
@@ -231,7 +231,7 @@ def test_duckdb_reads_the_named_file_and_nothing_else(table, tmp_path, monkeypat
             caught.append(type(error.value).__name__)
         return real(connection, *rest)
 
-    monkeypatch.setattr(dprad.data.tables, "_table", prying)
+    monkeypatch.setattr(dprad.data.files, "_table", prying)
     assert Prior.from_data(table, columns=["age"]).size > 3
     assert len(caught) == 9
     assert not (tmp_path / "out.csv").exists() and not (tmp_path / "db.duckdb").exists()
@@ -322,7 +322,7 @@ def test_slow_files_are_interrupted(tmp_path, monkeypatch):
     def endless(connection, *_):
         return connection.table_function("range", [10**12])
 
-    monkeypatch.setattr(dprad.data.tables, "_table", endless)
+    monkeypatch.setattr(dprad.data.files, "_table", endless)
     quick = Limits(columns=5, rows=10**13, distinct=10**13, seconds=0.5)
     with pytest.raises(DpradError):
         Prior.from_data(path, limits=quick)

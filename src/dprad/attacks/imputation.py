@@ -10,6 +10,7 @@ value that gained most; its RAD is what taking part costs.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -127,12 +128,7 @@ def impute(
         raise DpradError("impute needs scikit-learn: pip install 'dprad[audit]'.") from None
     names, columns = read_rows(table)
     column(secret, names, name="secret")
-    known = [known] if isinstance(known, str) else known
-    using = [n for n in names if n != secret] if known is None else list(known)
-    for name in using:
-        column(name, names, name="known")
-    if secret in using or not using:
-        raise DpradError(f"known must name columns other than {secret!r}, but is {known!r}.")
+    using = _known(names, secret, known)
     if classifier is not None and not (
         hasattr(classifier, "fit") and hasattr(classifier, "predict_proba")
     ):
@@ -143,53 +139,125 @@ def impute(
     count, times = whole(people, "people", low=2), whole(repeats, "repeats", low=1)
     level = number(confidence, "confidence", low=0, high=1)
     truth, values = codes(columns[names.index(secret)])
-    if len(values) < 2:
-        raise DpradError(f"secret must have at least two values, but {secret!r} has one.")
-    if count >= len(truth):
-        raise DpradError(
-            f"people must be fewer than the {len(truth):,} rows, but is {count:,}: the classifier "
-            "learns from the others."
-        )
-    size = getattr(release, "size", None)
-    if release is not None and (not hasattr(release, "log_likelihood") or size != len(values)):
-        raise DpradError(
-            f"release must be a mechanism of size {len(values)} that reads {secret!r}, but is "
-            f"{release!r}."
-        )
-    x = _features([columns[names.index(n)] for n in using])
-    each = 1.0 - (1.0 - level) / times  # every repetition's share of alpha
-    alone, used = [], []
-    for seed in np.random.SeedSequence(whole(rng, "rng", low=0)).spawn(times):
-        random = np.random.default_rng(seed)
-        order = random.permutation(len(truth))
-        target, public = order[:count], order[count:]
-        model = _default(random) if classifier is None else clone(classifier)
-        chance = _chances(model, x, truth, public, target, len(values))
-        right = chance.argmax(axis=1) == truth[target]
-        alone.append((right.mean(), clopper_pearson(int(right.sum()), count, each)))
-        if release is not None:
-            inside, outside = _released(release, chance, truth[target], random)
-            low, high = betting((1.0 + inside - outside) / 2, each)
-            used.append((inside.mean(), outside.mean(), 2 * low - 1, 2 * high - 1))
-    means = np.mean([list(u) for u in used], axis=0) if used else None
-    ends = np.mean([interval for _, interval in alone], axis=0)
-    kind = "MLPClassifier" if classifier is None else type(classifier).__name__
+    _guessable(secret, len(values), len(truth), count)
+    _reads(release, secret, len(values))
+    task = _Task(
+        x=_features([columns[names.index(n)] for n in using]),
+        truth=truth,
+        size=len(values),
+        people=count,
+        model=_default if classifier is None else lambda _: clone(classifier),
+        release=release,
+        confidence=1.0 - (1.0 - level) / times,  # every repetition's share of alpha
+    )
+    seeds = np.random.SeedSequence(whole(rng, "rng", low=0)).spawn(times)
     return Imputation(
         secret=secret,
         known=tuple(using),
-        classifier=kind,
+        classifier="MLPClassifier" if classifier is None else type(classifier).__name__,
         baseline=float(np.bincount(truth).max() / len(truth)),
-        rero=float(np.mean([r for r, _ in alone])),
-        rero_interval=(float(ends[0]), float(ends[1])),
         rad=0.0,
         release=None if release is None else release.describe(),
-        success_in=None if means is None else float(means[0]),
-        success_out=None if means is None else float(means[1]),
-        release_rad=None if means is None else float(means[0] - means[1]),
-        release_interval=None if means is None else (float(means[2]), float(means[3])),
         people=count,
         repeats=times,
+        **_means([_round(task, np.random.default_rng(seed)) for seed in seeds]),
     )
+
+
+def _known(names: list[str], secret: str, known: list[str] | str | None) -> list[str]:
+    """The columns that the attacker knows."""
+    known = [known] if isinstance(known, str) else known
+    using = [n for n in names if n != secret] if known is None else list(known)
+    for name in using:
+        column(name, names, name="known")
+    if secret in using or not using:
+        raise DpradError(f"known must name columns other than {secret!r}, but is {known!r}.")
+    return using
+
+
+def _guessable(secret: str, size: int, rows: int, people: int) -> None:
+    """Refuse a secret with nothing to guess, and a table with nobody to learn from."""
+    if size < 2:
+        raise DpradError(f"secret must have at least two values, but {secret!r} has one.")
+    if people >= rows:
+        raise DpradError(
+            f"people must be fewer than the {rows:,} rows, but is {people:,}: the classifier "
+            "learns from the others."
+        )
+
+
+def _reads(release: Any, secret: str, size: int) -> None:
+    """Refuse a release that is not a mechanism on the values of the secret."""
+    if release is None:
+        return
+    if not hasattr(release, "log_likelihood") or getattr(release, "size", None) != size:
+        raise DpradError(
+            f"release must be a mechanism of size {size} that reads {secret!r}, but is {release!r}."
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Task:
+    """One row of features and one code of the secret per person; who guesses, and how."""
+
+    x: FloatArray
+    truth: IntArray
+    size: int
+    people: int
+    model: Callable[[np.random.Generator], Any]
+    release: Any
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Round:
+    """One repetition: success of the classifier alone, and of the attack that uses the release."""
+
+    rero: float
+    rero_interval: Pair
+    success: Pair | None = None
+    release_interval: Pair | None = None
+
+
+def _round(task: _Task, random: np.random.Generator) -> _Round:
+    """Guess the secret of some people with a classifier that learned from all others."""
+    order = random.permutation(len(task.truth))
+    target, public = order[: task.people], order[task.people :]
+    truth = task.truth[target]
+    chance = _chances(task.model(random), task.x, task.truth, public, target, task.size)
+    right = chance.argmax(axis=1) == truth
+    rero = float(right.mean())
+    interval = clopper_pearson(int(right.sum()), task.people, task.confidence)
+    if task.release is None:
+        return _Round(rero=rero, rero_interval=interval)
+    inside, outside = _released(task.release, chance, truth, random)
+    low, high = betting((1.0 + inside - outside) / 2, task.confidence)
+    return _Round(
+        rero=rero,
+        rero_interval=interval,
+        success=(float(inside.mean()), float(outside.mean())),
+        release_interval=(2 * low - 1, 2 * high - 1),
+    )
+
+
+def _means(rounds: list[_Round]) -> dict[str, Any]:
+    """Success in all repetitions, as fields of `Imputation`."""
+    success = [r.success for r in rounds if r.success is not None]
+    ends = [r.release_interval for r in rounds if r.release_interval is not None]
+    inside, outside = _mean(success) if success else (None, None)
+    return {
+        "rero": float(np.mean([r.rero for r in rounds])),
+        "rero_interval": _mean([r.rero_interval for r in rounds]),
+        "success_in": inside,
+        "success_out": outside,
+        "release_rad": None if inside is None or outside is None else inside - outside,
+        "release_interval": _mean(ends) if ends else None,
+    }
+
+
+def _mean(pairs: list[Pair]) -> Pair:
+    first, second = np.mean(pairs, axis=0)
+    return float(first), float(second)
 
 
 def _released(
@@ -198,7 +266,7 @@ def _released(
     """How often the attack is right about each person if in the data, and if not.
 
     The output that a person did not take part in is that of another one, drawn at random. Several
-    outputs a person, since they cost little.
+    outputs per person, since they cost little.
     """
 
     def right(of: IntArray) -> BoolArray:
@@ -220,17 +288,17 @@ def _released(
 def _chances(
     model: Any, x: Any, truth: IntArray, public: IntArray, target: IntArray, size: int
 ) -> FloatArray:
-    """The classifier's odds of each value for each person; a floor keeps all possible."""
-    found = np.zeros((len(target), size))
+    """The classifier's probability of each value for each person; a floor keeps all possible."""
+    chances = np.zeros((len(target), size))
     if len(np.unique(truth[public])) == 1:
-        found[:, truth[public][0]] = 1.0  # nothing to learn
+        chances[:, truth[public][0]] = 1.0  # nothing to learn
     else:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that few epochs do not converge is as intended
             model.fit(x[public], truth[public])
-            found[:, np.asarray(model.classes_, dtype=int)] = model.predict_proba(x[target])
-    found = np.maximum(found, 1e-9)
-    return np.asarray(found / found.sum(axis=1, keepdims=True))
+            chances[:, np.asarray(model.classes_, dtype=int)] = model.predict_proba(x[target])
+    chances = np.maximum(chances, 1e-9)
+    return np.asarray(chances / chances.sum(axis=1, keepdims=True))
 
 
 def _default(random: np.random.Generator) -> Any:
@@ -246,21 +314,21 @@ def _default(random: np.random.Generator) -> Any:
 
 def _features(columns: list[Column]) -> FloatArray:
     """Numbers scaled to mean 0 and deviation 1; of all else a column for each common value."""
-    found = []
+    features = []
     for values in columns:
         numbers = _numbers(values)
         if numbers is None:
             code, distinct = codes(values)
             common = np.argsort(-np.bincount(code, minlength=len(distinct)), kind="stable")[:COMMON]
-            found.append((code[:, None] == common).astype(np.float32))
+            features.append((code[:, None] == common).astype(np.float32))
             continue
         lost = ~np.isfinite(numbers)
         x = np.where(lost, 0.0 if lost.all() else numbers[~lost].mean(), numbers)
         spread = x.std()
-        found.append(((x - x.mean()) / (spread if spread > 0 else 1.0))[:, None])
+        features.append(((x - x.mean()) / (spread if spread > 0 else 1.0))[:, None])
         if lost.any():
-            found.append(lost[:, None].astype(float))
-    return np.concatenate(found, axis=1).astype(np.float32)
+            features.append(lost[:, None].astype(float))
+    return np.concatenate(features, axis=1).astype(np.float32)
 
 
 def _numbers(values: Column) -> FloatArray | None:

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from dprad.data.tables import Limits, array, count
+from dprad.data.files import Limits
+from dprad.data.tables import array, count
 from dprad.errors import DpradError, column, number, whole
 from dprad.model.atoms import find_atom
 from dprad.model.records import as_table, in_order, split, weights_of, widen
@@ -24,8 +25,6 @@ from dprad.runtime.memory import need
 
 # A sum of probabilities this close to one is a rounding matter, and is renormalised.
 SUM_TOLERANCE = 1e-9
-
-
 # Bytes of a record while questions about it are answered.
 RECORD = 180
 # Weights below this share of the largest are none: floats have no digits left there.

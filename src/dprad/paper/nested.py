@@ -17,6 +17,7 @@ faster (`benchmarks/bench_continuous.py`).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,33 @@ GRID = 101
 CANDIDATES = 4
 # Likelihoods held at once.
 BLOCK_ENTRIES = 2**22
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Line:
+    """A continuous prior on an interval, with the distribution function at its two ends."""
+
+    distribution: Any
+    low: float
+    high: float
+    begin: float
+    end: float
+
+    def records(self, shape: tuple[int, int], random: np.random.Generator) -> FloatArray:
+        """Records, drawn independently."""
+        if self.begin == 0.0 and self.end == 1.0 and hasattr(self.distribution, "rvs"):
+            # far faster than inverting the distribution function
+            return np.asarray(self.distribution.rvs(size=shape, random_state=random))
+        u = self.begin + (self.end - self.begin) * random.random(shape)
+        return np.asarray(np.clip(self.distribution.ppf(u), self.low, self.high))
+
+    def mass(self, x: FloatArray, eta: float) -> FloatArray:
+        """How likely a record is within eta of each x."""
+        above, below = (
+            np.asarray(self.distribution.cdf(np.clip(x + s, self.low, self.high)))
+            for s in (eta, -eta)
+        )
+        return np.asarray((above - below) / (self.end - self.begin))
 
 
 def nested_monte_carlo(
@@ -67,41 +95,33 @@ def nested_monte_carlo(
     n = whole(draws, "draws", low=2)
     distribution, low, high = prior.continuous_on
     begin, end = float(distribution.cdf(low)), float(distribution.cdf(high))
+    line = _Line(distribution=distribution, low=low, high=high, begin=begin, end=end)
     random = np.random.default_rng(rng)
     a, b = mechanism.bounds
     guess = np.linspace(low, high, GRID)
-
-    def records(count: int) -> FloatArray:
-        if begin == 0.0 and end == 1.0 and hasattr(distribution, "rvs"):
-            # far faster than inverting the distribution function
-            return np.asarray(distribution.rvs(size=(count, n), random_state=random))
-        u = begin + (end - begin) * random.random((count, n))
-        return np.asarray(np.clip(distribution.ppf(u), low, high))
-
-    def mass(x: FloatArray) -> FloatArray:
-        inside = [np.asarray(distribution.cdf(np.clip(x + s, low, high))) for s in (eta, -eta)]
-        return np.asarray((inside[0] - inside[1]) / (end - begin))
-
     total = success = luck = 0.0
     step = max(1, BLOCK_ENTRIES // n)
     for k in range(0, n, step):
         t = random.uniform(a, b, min(step, n - k))
-        pbar = np.exp(mechanism.log_likelihood(t[:, None], records(len(t)))).mean(axis=1)
+        shape = (len(t), n)
+        pbar = np.exp(mechanism.log_likelihood(t[:, None], line.records(shape, random))).mean(
+            axis=1
+        )
         chosen = guess[_candidates(mechanism, distribution, t, pbar, guess, eta, (low, high))]
-        z = records(len(t))
+        z = line.records(shape, random)
         p = np.exp(mechanism.log_likelihood(t[:, None], z))
         gains = np.stack(
             [((np.abs(z - x[:, None]) <= eta) * (p - pbar[:, None])).mean(axis=1) for x in chosen.T]
         )
         best = gains.argmax(axis=0)
         total += float(gains.max(axis=0).sum())
-        lucky = mass(np.take_along_axis(chosen, best[:, None], axis=1)[:, 0]) * pbar
+        lucky = line.mass(np.take_along_axis(chosen, best[:, None], axis=1)[:, 0], eta) * pbar
         luck += float(lucky.sum())
         success += float((gains.max(axis=0) + lucky).sum())
     length = b - a
     rad = length * total / n
     top = float(mechanism.rate / mechanism.total(np.array([low, high])).min())
-    bound = length * _error(n, top, float(mass(guess).max()), confidence)
+    bound = length * _error(n, top, float(line.mass(guess, eta).max()), confidence)
     return Solution(
         rad=rad,
         success_out=length * luck / n,

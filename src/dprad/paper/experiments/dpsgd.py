@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ SIGMAS = (75.0, 40.0, 27.0, 21.0, 9.5, 5.0)
 EPSILONS = (0.512, 1.013, 1.557, 2.052, 5.016, 10.726)
 LABELS = (2, 3, 3, 8, 6, 8, 7, 7)
 KNOWN, STEPS, CLIP, RATE, HIDDEN = 999, 100, 0.1, 9.0, 10
-# Runs a candidate with a GPU; without one, as many as the posterior form needs for this standard
+# Runs per candidate with a GPU; without one, as many as the posterior form needs for this standard
 # error, told by a few first ones.
 RUNS, ERROR, FIRST = 1000, 0.005, 64
 # Read off the paper's plots: RAD and success at the six noise levels.
@@ -43,37 +43,49 @@ PAPER = {
     },
 }
 
+# Columns of the printed table.
+SHOWN = (
+    "sigma",
+    "knows",
+    "rad",
+    "error",
+    "counted",
+    "counted_error",
+    "success",
+    "rero",
+    "paper_rule",
+    "paper_plot",
+    "bound",
+    "paper_curve",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Images:
+    """Images, their labels, where they are from, and the candidates' numbers."""
+
+    x: Any
+    y: Any
+    source: str
+    which: Any
+
 
 def run(options: Options) -> Made:
     """A row for every noise level and attacker."""
     import torch
 
-    x, y, source, which = _data(options)
+    images = _data(options)
     known = 199 if options.quick else KNOWN
     steps = 20 if options.quick else STEPS
-    gpu, real = torch.cuda.is_available(), "built in" not in source
+    gpu, real = torch.cuda.is_available(), "built in" not in images.source
     device = torch.cuda.get_device_name() if gpu else "processor"
 
     def work(cell: Row, seed: int) -> list[Row]:
-        model = torch.nn.Sequential(
-            torch.nn.Flatten(),
-            torch.nn.Linear(x[0].size, HIDDEN),
-            torch.nn.ReLU(),
-            torch.nn.Linear(HIDDEN, 10),
-        )
-        mechanism = DPSGD(
-            model=model,
-            known=(x[:known], y[:known]),
-            candidates=(x[which], y[which]),
-            clip=CLIP,
-            sigma=cell["sigma"],
-            steps=steps,
-            learning_rate=RATE,
-        )
+        mechanism = _training(images, known=known, sigma=cell["sigma"], steps=steps)
         begin = time.monotonic()
-        found, n = _risks(mechanism, options, gpu, seed)
+        risks, n = _risks(mechanism, options, gpu, seed)
         spent: Row = {"run": n, "seconds": time.monotonic() - begin, "device": device}
-        return [_row(options.name, cell, risk, real) | spent for risk in found]
+        return [_row(options.name, cell, risk, real) | spent for risk in risks]
 
     grid = [{"sigma": s, "epsilon_of_the_paper": e} for s, e in zip(SIGMAS, EPSILONS, strict=True)]
     rows = cells(replace(options, workers=1), grid, work)  # one device, all of it in use
@@ -84,9 +96,9 @@ def run(options: Options) -> Made:
         name=options.name,
         rows=rows,
         parameters={
-            "data": source,
-            "candidates": [int(i) for i in which],
-            "candidate_labels": [int(y[i]) for i in which],
+            "data": images.source,
+            "candidates": [int(i) for i in images.which],
+            "candidate_labels": [int(images.y[i]) for i in images.which],
             "known": known,
             "steps": steps,
             "clip": CLIP,
@@ -98,28 +110,37 @@ def run(options: Options) -> Made:
             "torch": torch.__version__,
             "seed": options.rng,
         },
-        sentences=_sentences(rows, source, trainings, seconds, device),
+        sentences=_sentences(rows, images.source, trainings, seconds, device),
         draw=lambda figure: _draw(figure, rows),
         size=(9.0, 3.6),
-        shown=(
-            "sigma",
-            "knows",
-            "rad",
-            "error",
-            "counted",
-            "counted_error",
-            "success",
-            "rero",
-            "paper_rule",
-            "paper_plot",
-            "bound",
-            "paper_curve",
-        ),
+        shown=SHOWN,
     )
 
 
-def _data(options: Options) -> tuple[Any, Any, str, Any]:
-    """Images, labels, where they are from, and the candidates' numbers."""
+def _training(images: _Images, *, known: int, sigma: float, steps: int) -> DPSGD:
+    """The private training of the perceptron."""
+    import torch
+
+    x, y, which = images.x, images.y, images.which
+    model = torch.nn.Sequential(
+        torch.nn.Flatten(),
+        torch.nn.Linear(x[0].size, HIDDEN),
+        torch.nn.ReLU(),
+        torch.nn.Linear(HIDDEN, 10),
+    )
+    return DPSGD(
+        model=model,
+        known=(x[:known], y[:known]),
+        candidates=(x[which], y[which]),
+        clip=CLIP,
+        sigma=sigma,
+        steps=steps,
+        learning_rate=RATE,
+    )
+
+
+def _data(options: Options) -> _Images:
+    """MNIST or Fashion-MNIST; the built-in digits if that is quick and no directory is given."""
     name = "mnist" if options.name == "dpsgd-mnist" else "fashion-mnist"
     source = f"{name}, training images"
     if options.quick and not datasets.given(options.data):
@@ -135,7 +156,7 @@ def _data(options: Options) -> tuple[Any, Any, str, Any]:
     which: list[int] = []
     for label in LABELS:
         which.append(next(i for i in range(1000, len(y)) if y[i] == label and i not in which))
-    return x, y, source, np.array(which)
+    return _Images(x=x, y=y, source=source, which=np.array(which))
 
 
 def _risks(
@@ -183,27 +204,23 @@ def _sentences(
     above = [r for r in rows if r["exceeds_paper_curve"]]
     broken = [r for r in rows if r["low"] > r["bound"]]
     plots = [r for r in rows if r["paper_plot"] is not None and r["knows"] == "nothing"][:4]
-    found = [
+    where = f", and ABOVE OUR BOUND in {len(broken)}!" if broken else ", never above our bound."
+    sentences = [
         f"{source}: {trainings:,} trainings in {seconds:.0f} s ({device}). The exact attack is "
-        f"above the "
-        f"paper's curve in {len(above)} of {len(rows)} cells with confidence"
-        + (
-            ", never above our bound." if not broken else f", and ABOVE OUR BOUND in {len(broken)}!"
-        ),
+        f"above the paper's curve in {len(above)} of {len(rows)} cells with confidence{where}",
         "The paper's curve takes sqrt(T)/sigma for the promise about a *replaced* record; it is "
-        "twice that, "
-        "so it is no bound. Its rule (Jensen's inequality taken for an equality, norms dropped) "
-        "is not "
-        "optimal: compare rad with paper_rule at small sigma where something is known.",
+        "twice that, so it is no bound. Its rule (Jensen's inequality taken for an equality, norms "
+        "dropped) is not optimal: compare rad with paper_rule at small sigma where something is "
+        "known.",
     ]
     if plots:
         far = max(abs(r["rad"] - r["paper_plot"]) for r in plots)
-        found.append(
+        sentences.append(
             f"Nothing known, four largest sigmas: within {far:.3f} of the paper's plot (target "
-            f"0.02). Other "
-            "images are other gradients; the candidates' numbers in the file are below."
+            "0.02). Other images are other gradients; the candidates' numbers in the file are "
+            "below."
         )
-    return tuple(found)
+    return tuple(sentences)
 
 
 def _draw(figure: Any, rows: list[Row]) -> None:

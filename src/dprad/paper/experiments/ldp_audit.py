@@ -32,71 +32,23 @@ CEILING = 9
 def run(options: Options) -> Made:
     """A row for each place, mechanism and epsilon; five repetitions."""
     sizes, wanted = grid(options)
-    n = options.runs or (3000 if options.quick else RUNS)
+    trials = options.runs or (3000 if options.quick else RUNS)
     repeats = 2 if options.quick else REPEATS
 
     def work(cell: Row, seed: int) -> list[Row]:
-        epsilon = float(cell["epsilon"])
-        mechanism = KINDS[cell["mechanism"]](epsilon=epsilon, size=cell["values"])
-        prior = Prior.uniform(cell["values"])
-        with np.errstate(invalid="ignore"):
-            paper = paper_audit(mechanism, prior=prior, trials=n, repetitions=repeats, rng=seed)
-        claim = PureDP(epsilon, neighbours=REPLACE_ONE)
-        with warnings.catch_warnings():
-            # that few runs cannot refute a large claim is known
-            warnings.simplefilter("ignore")
-            found = [
-                audit(mechanism, claim=claim, prior=prior, trials=n, rng=100 * seed + k)
-                for k in range(repeats)
-            ]
-        guesses = [f.epsilon_estimate for f in found if f.epsilon_estimate is not None]
-        open_ = not np.all(np.isfinite(guesses))
-        wide = not np.all(np.isfinite(paper.estimates))
-        first = found[0].epsilon_interval or (np.nan, np.nan)
-        return [
-            cell
-            | {
-                "paper": None if wide else paper.epsilon,
-                "paper_deviation": None if wide else paper.deviation,
-                "model": None if open_ else float(np.mean(guesses)),
-                "model_deviation": None if open_ else float(np.std(guesses)),
-                "model_low": float(first[0]),
-                "model_high": float(first[1]) if np.isfinite(first[1]) else None,
-                "certified": float(np.mean([f.epsilon_lower for f in found])),
-                "violated": sum(f.verdict == "violated" for f in found),
-            }
-        ]
+        return [_row(cell, seed, trials, repeats)]
 
     rows = cells(options, wanted, work)
-    false = sum(r["violated"] for r in rows)
-    held = sum(r["model_low"] <= r["epsilon"] <= (r["model_high"] or np.inf) for r in rows)
-    past = [r for r in rows if r["mechanism"] == "OUE" and CEILING < r["epsilon"] <= 12]
-    far = ", ".join(
-        f"{r['model']:.2f} at {r['epsilon']}" for r in past if r["places"] == "Porto" and r["model"]
-    )
-    over = sum(r["paper"] is None or r["paper"] > r["epsilon"] for r in rows)
     return Made(
         name=options.name,
         rows=rows,
         parameters={
-            "runs": n,
+            "runs": trials,
             "repetitions": repeats,
             "confidence": 0.95,
             "values": list(sizes.values()),
         },
-        sentences=(
-            f"Model-based intervals (95%) hold the truth in {held} of {len(rows)} cells. The "
-            f"certified bound "
-            f"refuted a true claim in {false} of {len(rows) * repeats} audits. The paper's "
-            f"point estimate is "
-            f"above the truth in {over} of {len(rows)} cells: it cannot be a test.",
-            f"OUE past the authors' ceiling of {CEILING} (a search limit in their code): "
-            f"{far or 'not run'}. Beyond "
-            "12 its risk hardly grows any more; the interval says so by its width, or is open.",
-            "LDP Auditor for comparison (Porto, epsilon 4, 8, 12, 16, read off the paper's plots): "
-            + "; ".join(f"{k} {' '.join(map(str, v))}" for k, v in AUDITOR.items())
-            + ".",
-        ),
+        sentences=_sentences(rows, repeats),
         draw=lambda figure: _draw(figure, rows, list(sizes)),
         size=(9.0, 5.4),
         shown=(
@@ -109,6 +61,58 @@ def run(options: Options) -> Made:
             "model_deviation",
             "certified",
         ),
+    )
+
+
+def _row(cell: Row, seed: int, trials: int, repeats: int) -> Row:
+    """The three audits of one mechanism, each repeated."""
+    epsilon = float(cell["epsilon"])
+    mechanism = KINDS[cell["mechanism"]](epsilon=epsilon, size=cell["values"])
+    prior = Prior.uniform(cell["values"])
+    with np.errstate(invalid="ignore"):
+        paper = paper_audit(mechanism, prior=prior, trials=trials, repetitions=repeats, rng=seed)
+    claim = PureDP(epsilon, neighbours=REPLACE_ONE)
+    with warnings.catch_warnings():
+        # that few runs cannot refute a large claim is known
+        warnings.simplefilter("ignore")
+        audits = [
+            audit(mechanism, claim=claim, prior=prior, trials=trials, rng=100 * seed + k)
+            for k in range(repeats)
+        ]
+    guesses = [a.epsilon_estimate for a in audits if a.epsilon_estimate is not None]
+    open_ = not np.all(np.isfinite(guesses))
+    wide = not np.all(np.isfinite(paper.estimates))
+    first = audits[0].epsilon_interval or (np.nan, np.nan)
+    return cell | {
+        "paper": None if wide else paper.epsilon,
+        "paper_deviation": None if wide else paper.deviation,
+        "model": None if open_ else float(np.mean(guesses)),
+        "model_deviation": None if open_ else float(np.std(guesses)),
+        "model_low": float(first[0]),
+        "model_high": float(first[1]) if np.isfinite(first[1]) else None,
+        "certified": float(np.mean([a.epsilon_lower for a in audits])),
+        "violated": sum(a.verdict == "violated" for a in audits),
+    }
+
+
+def _sentences(rows: list[Row], repeats: int) -> tuple[str, ...]:
+    false = sum(r["violated"] for r in rows)
+    held = sum(r["model_low"] <= r["epsilon"] <= (r["model_high"] or np.inf) for r in rows)
+    past = [r for r in rows if r["mechanism"] == "OUE" and CEILING < r["epsilon"] <= 12]
+    far = ", ".join(
+        f"{r['model']:.2f} at {r['epsilon']}" for r in past if r["places"] == "Porto" and r["model"]
+    )
+    over = sum(r["paper"] is None or r["paper"] > r["epsilon"] for r in rows)
+    return (
+        f"Model-based intervals (95%) hold the truth in {held} of {len(rows)} cells. The certified "
+        f"bound refuted a true claim in {false} of {len(rows) * repeats} audits. The paper's point "
+        f"estimate is above the truth in {over} of {len(rows)} cells: it cannot be a test.",
+        f"OUE past the authors' ceiling of {CEILING} (a search limit in their code): "
+        f"{far or 'not run'}. Beyond 12 its risk hardly grows any more; the interval says so by "
+        "its width, or is open.",
+        "LDP Auditor for comparison (Porto, epsilon 4, 8, 12, 16, read off the paper's plots): "
+        + "; ".join(f"{k} {' '.join(map(str, v))}" for k, v in AUDITOR.items())
+        + ".",
     )
 
 

@@ -23,6 +23,7 @@ from dprad.show.plots.style import COLOURS
 from dprad.verbs.assess import assess
 
 VISITS = {"Beijing": "points", "Porto": "train_points"}
+KINDS: dict[str, Any] = {"GRR": GRR, "subset selection": SubsetSelection, "OUE": OUE}
 METRES = (200.0, 500.0)
 EPSILONS = (1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0)
 SHOWN = 8.0
@@ -42,7 +43,7 @@ def places(options: Options) -> dict[str, tuple[Any, Any]]:
         nodes = np.stack([lat, lon, np.rint(visits)], axis=1)
         edges = np.array([(8 * i + j, 8 * i + j + 1) for i in range(8) for j in range(7)])
         return {"a grid (built in)": (nodes, edges)}
-    found = {}
+    cities = {}
     for city, column in VISITS.items():
         folder = Path(root) / "locations"
         names, columns = read_rows(str(folder / f"{city.lower()}_nodes.csv.gz"))
@@ -51,8 +52,8 @@ def places(options: Options) -> dict[str, tuple[Any, Any]]:
         pair = [ends[1][ends[0].index(n)] for n in ("from_node", "to_node")]
         index = {int(v): i for i, v in enumerate(columns[names.index("node_id")])}
         ends_ = [[index.get(int(v), int(v)) for v in side] for side in pair]
-        found[city] = (np.stack(at, axis=1), np.array(ends_).T)
-    return found
+        cities[city] = (np.stack(at, axis=1), np.array(ends_).T)
+    return cities
 
 
 def population(nodes: FloatArray) -> Prior:
@@ -66,53 +67,18 @@ def run(options: Options) -> Made:
     cities = places(options)
     priors = {city: population(nodes) for city, (nodes, _) in cities.items()}
     epsilons = EPSILONS[::3] if options.quick else EPSILONS
-    kinds: dict[str, Any] = {"GRR": GRR, "subset selection": SubsetSelection, "OUE": OUE}
     grid = [
         {"city": city, "metres": d, "mechanism": kind, "epsilon": e}
         for city in cities
         for d in METRES
-        for kind in kinds
+        for kind in KINDS
         for e in epsilons
     ]
 
     def work(cell: Row, seed: int) -> list[Row]:
-        prior = priors[cell["city"]]
-        threat = Threat(loss="haversine", eta=cell["metres"])
-        mechanism = kinds[cell["mechanism"]](epsilon=cell["epsilon"], size=prior.size)
-        draws = 50 if options.quick else FIRST
-        while True:
-            risk = assess(mechanism, prior=prior, threat=threat, trials=draws, rng=seed + draws)
-            low, high = risk.interval
-            if risk.kind == "exact" or high - low <= WIDTH or draws >= MOST or options.quick:
-                break
-            # fresh draws, so that the last interval is valid by itself
-            draws = min(MOST, max(2 * draws, int(1.3 * draws * ((high - low) / WIDTH) ** 2)))
-        return [
-            cell
-            | {
-                "rad": risk.rad,
-                "low": low,
-                "high": high,
-                "success_out": risk.success_out,
-                "success_in": risk.success_in,
-                "kind": risk.kind,
-                "draws": None if risk.kind == "exact" else draws,
-            }
-        ]
+        return [_row(cell, seed, priors[cell["city"]], options.quick)]
 
     rows = cells(options, grid, work)
-    said = []
-    for city in cities:
-        near = [r for r in rows if r["city"] == city and r["metres"] == METRES[0]]
-        grr = {r["epsilon"]: r for r in near if r["mechanism"] == "GRR"}
-        e = epsilons[len(epsilons) // 2]
-        said.append(
-            f"{city}: with GRR at epsilon = {e:g} an attacker finds a visitor to within "
-            f"{METRES[0]:.0f} m in "
-            f"{100 * grr[e]['success_in']:.0f} of 100 tries, {100 * grr[e]['success_out']:.0f} "
-            f"without the "
-            f"release (kappa {priors[city].kappa:.5f})."
-        )
     return Made(
         name=options.name,
         rows=rows,
@@ -120,14 +86,50 @@ def run(options: Options) -> Made:
             c: f"{p.size} places, {int(cities[c][0][:, 2].sum()):,} visits"
             for c, p in priors.items()
         },
-        sentences=(
-            " ".join(said),
-            _surprise(rows, next(iter(cities)), epsilons[len(epsilons) // 2]),
-            f"The map shows, for GRR at epsilon = {SHOWN:g}, how often the attacker is within "
-            f"{METRES[0]:.0f} m of somebody at that node: where nobody goes nobody is looked for.",
-        ),
+        sentences=_sentences(rows, priors, epsilons[len(epsilons) // 2]),
         draw=lambda figure: _draw(figure, rows, cities, priors),
         size=(9.0, 4.4 * len(cities)),
+    )
+
+
+def _row(cell: Row, seed: int, prior: Prior, quick: bool) -> Row:
+    """The risk, exactly, or with draws until its interval is narrow enough."""
+    threat = Threat(loss="haversine", eta=cell["metres"])
+    mechanism = KINDS[cell["mechanism"]](epsilon=cell["epsilon"], size=prior.size)
+    draws = 50 if quick else FIRST
+    while True:
+        risk = assess(mechanism, prior=prior, threat=threat, trials=draws, rng=seed + draws)
+        low, high = risk.interval
+        if risk.kind == "exact" or high - low <= WIDTH or draws >= MOST or quick:
+            break
+        # fresh draws, so that the last interval is valid by itself
+        draws = min(MOST, max(2 * draws, int(1.3 * draws * ((high - low) / WIDTH) ** 2)))
+    return cell | {
+        "rad": risk.rad,
+        "low": low,
+        "high": high,
+        "success_out": risk.success_out,
+        "success_in": risk.success_in,
+        "kind": risk.kind,
+        "draws": None if risk.kind == "exact" else draws,
+    }
+
+
+def _sentences(rows: list[Row], priors: dict[str, Prior], epsilon: float) -> tuple[str, ...]:
+    cities = []
+    for city, prior in priors.items():
+        near = [r for r in rows if r["city"] == city and r["metres"] == METRES[0]]
+        grr = {r["epsilon"]: r for r in near if r["mechanism"] == "GRR"}[epsilon]
+        cities.append(
+            f"{city}: with GRR at epsilon = {epsilon:g} an attacker finds a visitor to within "
+            f"{METRES[0]:.0f} m in {100 * grr['success_in']:.0f} of 100 tries, "
+            f"{100 * grr['success_out']:.0f} without the release (kappa {prior.kappa:.5f})."
+        )
+    return (
+        " ".join(cities),
+        _surprise(rows, next(iter(priors)), epsilon),
+        f"The map shows, for GRR at epsilon = {SHOWN:g}, how often the attacker is within "
+        f"{METRES[0]:.0f} m of somebody at that node: where nobody goes nobody is looked for.",
     )
 
 

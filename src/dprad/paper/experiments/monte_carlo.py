@@ -54,41 +54,9 @@ def run(options: Options) -> Made:
     ]
 
     def work(cell: Row, seed: int) -> list[Row]:
-        noise = ExponentialInterval(epsilon=cell["epsilon"], factor=1.0)
-        population = prior(cell["prior"])
-        # streams of their own: the authors' forked workers shared theirs
-        many = repeats if cell["prior"] == "uniform" else -(-repeats // DEAR)
-        times = min(many, max(FEWEST, round(many * (1000 / cell["draws"]) ** 2)))
-        seeds = np.random.SeedSequence(seed).generate_state(times)
-        found = [
-            nested_monte_carlo(noise, population, eta=cell["eta"], draws=cell["draws"], rng=int(s))
-            for s in seeds
-        ]
-        values = np.array([f.rad for f in found])
-        ends = found[0].interval or (0.0, 1.0)
-        low, high = np.quantile(values, [0.025, 0.975])
-        return [
-            cell
-            | {
-                "exact": exact(cell["prior"], cell["eta"], cell["epsilon"]),
-                "repetitions": times,
-                "mean": float(values.mean()),
-                "low": float(low),
-                "high": float(high),
-                "guaranteed_error": float(ends[1] - found[0].rad),
-            }
-        ]
+        return [_row(cell, seed, repeats)]
 
     rows = cells(options, grid, work)
-    checks = []
-    for (name, eta), values in EXACT.items():
-        for e, value in zip(EPSILONS, values, strict=True):
-            if not options.quick or e == EPSILONS[0]:
-                checks.append((f"{name}, eta {eta}, epsilon {e:g}", exact(name, eta, e), value, 4))
-    for e, value in BETA.items():
-        checks.append((f"Beta, eta 0.25, epsilon {e:g}", exact("Beta(.1, .1)", 0.25, e), value, 4))
-    off = max(abs(r["mean"] - r["exact"]) for r in rows if r["draws"] == max(draws))
-    wide = [r["guaranteed_error"] for r in rows if r["draws"] == max(draws)]
     return Made(
         name=options.name,
         rows=rows,
@@ -97,17 +65,7 @@ def run(options: Options) -> Made:
             "draws": list(draws),
             "scale": "1/epsilon, as the authors' code",
         },
-        sentences=(
-            f"{verdict(checks)} (Where one does not, the printed digit is a rounding slip of the "
-            f"reference.) At {max(draws)} draws the mean of nested Monte Carlo is within "
-            f"{off:.3f} of the "
-            "exact value. What its error bound guarantees, cut off at 1, reaches "
-            f"{min(wide):.2f} to {max(wide):.2f} above the estimate: mostly more than the number "
-            "itself.",
-            "Differs from the paper: its Beta plots are off by up to 0.016, since forked "
-            "workers shared "
-            "their random numbers; and its text says scale 2/epsilon where its code has 1/epsilon.",
-        ),
+        sentences=_sentences(rows, verdict(_checks(options.quick)), max(draws)),
         draw=lambda figure: _draw(figure, rows),
         size=(9.0, 4.6),
         shown=(
@@ -121,6 +79,57 @@ def run(options: Options) -> Made:
             "high",
             "guaranteed_error",
         ),
+    )
+
+
+def _row(cell: Row, seed: int, repeats: int) -> Row:
+    """Nested Monte Carlo, repeated, beside the exact value."""
+    noise = ExponentialInterval(epsilon=cell["epsilon"], factor=1.0)
+    population = prior(cell["prior"])
+    # streams of their own: the authors' forked workers shared theirs
+    many = repeats if cell["prior"] == "uniform" else -(-repeats // DEAR)
+    times = min(many, max(FEWEST, round(many * (1000 / cell["draws"]) ** 2)))
+    seeds = np.random.SeedSequence(seed).generate_state(times)
+    solutions = [
+        nested_monte_carlo(noise, population, eta=cell["eta"], draws=cell["draws"], rng=int(s))
+        for s in seeds
+    ]
+    values = np.array([s.rad for s in solutions])
+    ends = solutions[0].interval or (0.0, 1.0)
+    low, high = np.quantile(values, [0.025, 0.975])
+    return cell | {
+        "exact": exact(cell["prior"], cell["eta"], cell["epsilon"]),
+        "repetitions": times,
+        "mean": float(values.mean()),
+        "low": float(low),
+        "high": float(high),
+        "guaranteed_error": float(ends[1] - solutions[0].rad),
+    }
+
+
+def _checks(quick: bool) -> list[tuple[str, float, float, int]]:
+    """Exact values beside the reference numbers."""
+    checks = []
+    for (name, eta), values in EXACT.items():
+        for e, value in zip(EPSILONS, values, strict=True):
+            if not quick or e == EPSILONS[0]:
+                checks.append((f"{name}, eta {eta}, epsilon {e:g}", exact(name, eta, e), value, 4))
+    for e, value in BETA.items():
+        checks.append((f"Beta, eta 0.25, epsilon {e:g}", exact("Beta(.1, .1)", 0.25, e), value, 4))
+    return checks
+
+
+def _sentences(rows: list[Row], agreement: str, draws: int) -> tuple[str, ...]:
+    off = max(abs(r["mean"] - r["exact"]) for r in rows if r["draws"] == draws)
+    wide = [r["guaranteed_error"] for r in rows if r["draws"] == draws]
+    return (
+        f"{agreement} (Where one does not, the printed digit is a rounding slip of the reference.) "
+        f"At {draws} draws the mean of nested Monte Carlo is within {off:.3f} of the exact value. "
+        f"What its error bound guarantees, cut off at 1, reaches {min(wide):.2f} to "
+        f"{max(wide):.2f} above the estimate: mostly more than the number itself.",
+        "Differs from the paper: its Beta plots are off by up to 0.016, since forked workers "
+        "shared their random numbers; and its text says scale 2/epsilon where its code has "
+        "1/epsilon.",
     )
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dprad.data.tables import Limits
+from dprad.data.files import Limits
 from dprad.errors import DpradError
 from dprad.exact import Sampling
 from dprad.game.question import Question as Prepared

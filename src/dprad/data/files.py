@@ -1,0 +1,218 @@
+"""Opening CSV and Parquet files as tables.
+
+DuckDB reads them: it streams, and spills to disk, so they may be larger than memory. It sees the
+files that were named and nothing else. What does not read as a table is refused in plain words.
+"""
+
+from __future__ import annotations
+
+import csv
+import glob as globbing
+import re
+import tempfile
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dprad.errors import DpradError, told
+
+# The longest header that is looked at.
+HEADER = 2**20
+# What DuckDB may hold before it spills to disk; a count needs far less.
+FILE_MEMORY = "512MB"
+# "yes" and "no" are words, not truth values, so that type is not tried.
+_CSV = (
+    "read_csv($1, header = true, skip = 0, sample_size = $2, hive_partitioning = false, "
+    "auto_type_candidates = [{}])".format(
+        "'BIGINT', 'HUGEINT', 'DOUBLE', 'DATE', 'TIMESTAMP', 'VARCHAR'"
+    )
+)
+# Files up to this size are read whole to find the types of their columns; of larger ones, this
+# many rows.
+WHOLE, ROWS = 2**28, 200_000
+_READERS = {".csv": _CSV, ".tsv": _CSV, ".parquet": "read_parquet($1, hive_partitioning = false)"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much of a file is read on behalf of somebody else; checked before it costs anything."""
+
+    columns: int
+    rows: int
+    distinct: int
+    seconds: float
+
+
+@contextmanager
+def opened(data: Any, ordered: bool, glob: bool, limits: Limits | None) -> Iterator[Any]:
+    """A data frame as it is, or the table of a file, read by DuckDB while this is open.
+
+    DuckDB may read these files and its own folder (which is private, and removed), and nothing
+    else: no other file, no extension, no address.
+    """
+    if not isinstance(data, str | Path):
+        yield data
+        return
+    import duckdb
+
+    files, reader = _files(str(data), glob)
+    with tempfile.TemporaryDirectory(prefix="dprad-") as folder:
+        names = _plain_names(files, Path(folder))
+        connection = duckdb.connect(
+            config={
+                "memory_limit": FILE_MEMORY,
+                "temp_directory": folder,
+                "preserve_insertion_order": str(ordered).lower(),
+                "autoinstall_known_extensions": "false",
+                "autoload_known_extensions": "false",
+                "allow_community_extensions": "false",
+            }
+        )
+        clock = threading.Timer(limits.seconds if limits else 0.0, connection.interrupt)
+        clock.daemon = True
+        try:
+            allowed = ", ".join("'" + n.replace("'", "''") + "'" for n in names)
+            connection.execute(f"SET allowed_paths = [{allowed}]")
+            connection.execute("SET enable_external_access = false")
+            connection.execute("SET lock_configuration = true")
+            if limits is not None:
+                clock.start()
+            yield _table(connection, names, files, reader, limits)
+        except duckdb.InterruptException:
+            raise DpradError("data: reading it takes too long. Load a smaller table.") from None
+        except duckdb.Error as error:
+            hint = " Is it a table with one header line, in UTF-8?" if reader == _CSV else ""
+            raise DpradError(
+                f"data: the file {str(data)!r} cannot be read ({told(error)}).{hint}"
+            ) from None
+        finally:
+            clock.cancel()
+            connection.close()
+
+
+def _files(name: str, glob: bool) -> tuple[list[Path], str]:
+    """The files that a path means, literally unless `glob`, and how they are read."""
+    reader = next((r for s, r in _READERS.items() if name.removesuffix(".gz").endswith(s)), None)
+    if reader is None:
+        raise DpradError(
+            f"data must be a path that ends in {', '.join(_READERS)} (or .csv.gz), but is {name!r}."
+        )
+    files = [Path(name)]
+    if glob:
+        files = sorted(map(Path, globbing.glob(name, recursive=True)))  # noqa: PTH207
+    try:
+        missing = [f for f in files if not f.exists()] or not files
+        odd = [f for f in files if not f.is_file()]
+    except (OSError, ValueError):
+        missing, odd = True, []
+    if missing:
+        hint = "" if glob or not set(name) & set("*?[") else " For a pattern, ask for glob."
+        raise DpradError(f"data: the file {name!r} cannot be read: it does not exist.{hint}")
+    if odd:
+        raise DpradError(f"data: {str(odd[0])!r} is not a file.")
+    return [f.resolve() for f in files], reader
+
+
+def _plain_names(files: list[Path], folder: Path) -> list[str]:
+    """Names without anything that DuckDB takes for a pattern: a link, where a file has one."""
+    names = []
+    for i, file in enumerate(files):
+        name = file
+        if set(str(file)) & set("*?[]{}"):
+            name = folder / f"{i}{''.join(file.suffixes[-2:])}"
+            name.symlink_to(file)
+        names.append(str(name))
+    return names
+
+
+def _table(
+    connection: Any, names: list[str], files: list[Path], reader: str, limits: Limits | None
+) -> Any:
+    """The rows of the files, after a look at what they are."""
+    given: list[Any] = [names]
+    if reader == _CSV:
+        for file in files:
+            _header(file, limits)
+        given.append(-1 if sum(f.stat().st_size for f in files) <= WHOLE else ROWS)
+        if limits is not None:
+            given[1] = min(ROWS, limits.rows)
+    elif limits is not None:
+        _pages(connection, names, limits)
+    table = connection.sql(f"SELECT * FROM {reader}", params=given)
+    if reader == _CSV and len(table.columns) == 1 and re.search("[,;|\t]", table.columns[0]):
+        raise DpradError(
+            f"data: the file {str(files[0])!r} does not read as a table: its rows have different "
+            "numbers of fields, or its first line is not a list of names."
+        )
+    if reader == _CSV:
+        _named(table)
+    if limits is not None:
+        _few(len(table.columns), limits)
+        rows = connection.sql(f"SELECT 1 FROM {reader} LIMIT {limits.rows + 1}", params=given)
+        if len(rows) > limits.rows:
+            raise DpradError(f"data has more than {limits.rows:,} rows. Load a smaller table.")
+    return table
+
+
+def _named(table: Any) -> None:
+    """Refuse a file whose first line is a record: then names would be somebody's values."""
+    names = table.columns
+    numbers = [n for n in names if re.fullmatch(r"[-+]?[\d.,]+(e[-+]?\d+)?", n.strip(), re.I)]
+    years = len(numbers) == len(names) and all(re.fullmatch(r"(19|20)\d\d", n) for n in names)
+    same = " OR ".join(
+        "CAST(\"{}\" AS VARCHAR) = '{}'".format(n.replace('"', '""'), n.replace("'", "''"))
+        for n in names
+    )
+    if (numbers and not years) or table.limit(ROWS).filter(same).limit(1).fetchall():
+        raise DpradError(
+            "data: the first line of the file looks like a record, not like names of columns. Add "
+            "a line with names, and load it again."
+        )
+
+
+def _pages(connection: Any, names: list[str], limits: Limits) -> None:
+    """Refuse a Parquet file by what it says of itself, before anything is unpacked."""
+    ((columns, rows),) = connection.execute(
+        "SELECT max(n), sum(r) FROM (SELECT count(*) FILTER (WHERE row_group_id = 0) AS n, "
+        "sum(row_group_num_rows) FILTER (WHERE column_id = 0) AS r "
+        "FROM parquet_metadata($1) GROUP BY file_name)",
+        [names],
+    ).fetchall()
+    _few(int(columns or 0), limits)
+    if int(rows or 0) > limits.rows:
+        raise DpradError(f"data has more than {limits.rows:,} rows. Load a smaller table.")
+
+
+def _few(columns: int, limits: Limits) -> None:
+    if columns > limits.columns:
+        raise DpradError(
+            f"data has {columns:,} columns; records of so many are nearly all different. Keep "
+            f"those that matter, {limits.columns} at most, and load it again."
+        )
+
+
+def _header(path: Path, limits: Limits | None) -> None:
+    """Refuse a header with empty names, or the same name twice; other engines would rename them."""
+    if path.suffix not in (".csv", ".tsv"):
+        return
+    with path.open(encoding="utf-8", errors="replace", newline="") as file:
+        line = file.readline(HEADER)
+    separator = max(",;\t|", key=line.count)
+    if limits is not None:
+        _few(line.count(separator) + 1, limits)
+    try:
+        row = next(csv.reader([line.strip("\r\n")], delimiter=separator), [])
+    except csv.Error:
+        raise DpradError(f"data: the first line of {str(path)!r} is not a list of names.") from None
+    names = [n.strip() for n in row]
+    if len(names) < 2:
+        return
+    twice = [n for n, times in Counter(names).items() if n and times > 1]
+    if "" in names or twice:
+        places = [str(i) for i, n in enumerate(names, 1) if twice and n == twice[0]]
+        what = f"has one name for columns {' and '.join(places)}" if twice else "has an empty name"
+        raise DpradError(f"data: the header of {str(path)!r} {what}. Each column needs its own.")
