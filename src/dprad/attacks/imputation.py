@@ -19,6 +19,8 @@ import numpy as np
 from dprad.data.tables import codes, read_rows
 from dprad.errors import DpradError, column, number, whole
 from dprad.exact.posterior import expanded
+from dprad.mechanisms.base import Mechanism
+from dprad.mechanisms.foreign import as_mechanism
 from dprad.numerics.arrays import BoolArray, Column, FloatArray, IntArray
 from dprad.numerics.intervals import betting, clopper_pearson
 
@@ -140,14 +142,14 @@ def impute(
     level = number(confidence, "confidence", low=0, high=1)
     truth, values = codes(columns[names.index(secret)])
     _guessable(secret, len(values), len(truth), count)
-    _reads(release, secret, len(values))
+    mechanism = _reads(release, secret, len(values))
     task = _Task(
         x=_features([columns[names.index(n)] for n in using]),
         truth=truth,
         size=len(values),
         people=count,
         model=_default if classifier is None else lambda _: clone(classifier),
-        release=release,
+        release=mechanism,
         confidence=1.0 - (1.0 - level) / times,  # every repetition's share of alpha
     )
     seeds = np.random.SeedSequence(whole(rng, "rng", low=0)).spawn(times)
@@ -157,7 +159,7 @@ def impute(
         classifier="MLPClassifier" if classifier is None else type(classifier).__name__,
         baseline=float(np.bincount(truth).max() / len(truth)),
         rad=0.0,
-        release=None if release is None else release.describe(),
+        release=None if mechanism is None else mechanism.describe(),
         people=count,
         repeats=times,
         **_means([_round(task, np.random.default_rng(seed)) for seed in seeds]),
@@ -186,14 +188,18 @@ def _guessable(secret: str, size: int, rows: int, people: int) -> None:
         )
 
 
-def _reads(release: Any, secret: str, size: int) -> None:
-    """Refuse a release that is not a mechanism on the values of the secret."""
+def _reads(release: Any, secret: str, size: int) -> Mechanism | None:
+    """The release, if it is a mechanism on the values of the secret."""
     if release is None:
-        return
-    if not hasattr(release, "log_likelihood") or getattr(release, "size", None) != size:
-        raise DpradError(
-            f"release must be a mechanism of size {size} that reads {secret!r}, but is {release!r}."
-        )
+        return None
+    wanted = f"release must be a mechanism of size {size} that reads {secret!r}"
+    try:
+        mechanism = as_mechanism(release, "impute")
+    except DpradError:
+        raise DpradError(f"{wanted}, but is {release!r}.") from None
+    if not mechanism.likelihood or mechanism.reads_codes != size:
+        raise DpradError(f"{wanted}, but is {release!r}.")
+    return mechanism
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,7 +211,7 @@ class _Task:
     size: int
     people: int
     model: Callable[[np.random.Generator], Any]
-    release: Any
+    release: Mechanism | None
     confidence: float
 
 
@@ -261,7 +267,7 @@ def _mean(pairs: list[Pair]) -> Pair:
 
 
 def _released(
-    release: Any, chance: FloatArray, truth: IntArray, random: np.random.Generator
+    release: Mechanism, chance: FloatArray, truth: IntArray, random: np.random.Generator
 ) -> tuple[FloatArray, FloatArray]:
     """How often the attack is right about each person if in the data, and if not.
 
