@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -181,3 +183,21 @@ def test_objects_of_other_makers():
         worst_prior(Own())
     with pytest.raises(DpradError, match="takes an object, but got the class"):
         assess(mechanisms.GRR, prior=prior)
+
+
+def test_a_type_checker_refuses_missing_or_misspelt_neighbours(tmp_path):
+    api = pytest.importorskip("mypy.api")
+    file = tmp_path / "snippet.py"
+    file.write_text(
+        "import dprad\n"
+        "dprad.PureDP(1.0)\n"
+        'dprad.GaussianDP(1.0, neighbours="replace")\n'
+        'dprad.ApproxDP(1.0, 1e-6, neighbours="add-remove")\n'
+    )
+    root = Path(__file__).parents[1]
+    out, _, _ = api.run(
+        ["--config-file", str(root / "pyproject.toml"), "--cache-dir", str(root / ".mypy_cache"),
+         str(file)]
+    )  # fmt: skip
+    wrong = re.findall(r"snippet\.py:(\d+): error", out)
+    assert wrong == ["2", "3"], out
