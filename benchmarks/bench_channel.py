@@ -17,6 +17,7 @@ import numpy as np
 import dprad
 from dprad.exact import Sampling, solve
 from dprad.game.game import play
+from dprad.game.question import Posed
 from dprad.mechanisms import Channel
 
 M = 5000
@@ -75,7 +76,7 @@ def main():
     codes = np.arange(M)
 
     def ours():
-        return solve(channel, game, codes, pi, Sampling()).rad
+        return solve(channel, Posed(game, codes), Sampling()).rad
 
     memory = peak_extra(ours)
     ours_s, value = best(ours)

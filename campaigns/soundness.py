@@ -36,11 +36,11 @@ from dprad import (
     audit,
     bounds,
     calibrate,
-    catalogue,
     mechanisms,
     worst_prior,
 )
 from dprad.game.game import play
+from dprad.mechanisms import catalogue
 from oracles import gaussian_gap, gaussian_optimum, lp_optimum, random_channel, random_instance
 
 EPSILONS = (0.0, 1e-15, 1e-12, 1e-9, 0.1, 0.5, 1.0, 2.0, 5.0, 20.0, 38.0, 41.2, 80.0, 300.0, 700.0)
