@@ -87,7 +87,7 @@ def player(attack: Attack, question: Question) -> Play:
             ) from None
         if len(guesses) != len(records):
             raise DpradError(
-                f"attack must return one guess an output, but returned {len(guesses)} for "
+                f"attack must return one guess per output, but returned {len(guesses)} for "
                 f"{len(records)} outputs."
             )
         try:

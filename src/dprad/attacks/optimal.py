@@ -5,7 +5,7 @@ Given output o and knowledge x it names the guess g with the largest
 negative. Where the likelihood takes two values, in or out of a support, that is the likeliest
 record of the fiber inside; otherwise it comes from the posterior.
 
-O(m + members of the success relation) an output; O(size of the fiber) with supports.
+O(m + members of the success relation) per output; O(size of the fiber) with supports.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def best_attack(mechanism: Mechanism, question: Question) -> OptimalAttack:
             f"optimal_attack needs a mechanism with a likelihood, but a {kind} has none."
         )
     read = mechanism.read(question)
-    return OptimalAttack(mechanism, game, read, question.labels, _one_value_a_class(game, read))
+    return OptimalAttack(mechanism, game, read, question.labels, _one_value_per_class(game, read))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -91,9 +91,9 @@ class OptimalAttack:
     single: Column | None
 
     def __call__(self, outputs: Any, known: Any = None, rng: Seed = 0) -> Any:
-        """One guess an output; None is a pass.
+        """One guess per output; None is a pass.
 
-        `known` has one entry an output: the known value (a tuple if several columns are known), the
+        `known` has one entry per output: the known value (a tuple if several columns are known), the
         record itself if everything is known, the label if `knows` is a function; leave it out if
         nothing is known. `rng` (a seed or a generator) breaks ties.
         """
@@ -188,7 +188,7 @@ class OptimalAttack:
         return f"<optimal attack on {type(self.mechanism).__name__}>"
 
 
-def _one_value_a_class(game: Table, read: Column) -> Column | None:
+def _one_value_per_class(game: Table, read: Column) -> Column | None:
     """What each class reads, if success sets are single classes and each reads one value."""
     if not isinstance(game.sets, Singletons) or read.dtype.kind not in "iu":
         return None
@@ -200,7 +200,7 @@ def _one_value_a_class(game: Table, read: Column) -> Column | None:
 def _quick(
     mechanism: Mechanism, game: Table, values: Column, outputs: Any, rng: np.random.Generator
 ) -> Callable[[IntArray], IntArray] | None:
-    """O(1) an output of randomised response, O(m/64) of bits over equally likely values."""
+    """O(1) per output of randomised response, O(m/64) of bits over equally likely values."""
     sets = game.sets
     assert isinstance(sets, Singletons)
     value = values[sets.index]

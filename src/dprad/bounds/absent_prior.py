@@ -1,4 +1,4 @@
-"""Proposition F: add-remove, nothing known, one class a success set, any prior.
+"""Proposition F: add-remove, nothing known, one class per success set, any prior.
 
 With f0 the trade-off between absent and present, q_z the chance of guessing z when the person is
 absent, and every b >= 0,
@@ -26,7 +26,7 @@ ROUNDING = 1e-15
 
 
 def proposition_f(guarantee: Guarantee, game: Classes) -> float:
-    """O(u log K) an evaluation for u distinct probabilities; some hundred evaluations."""
+    """O(u log K) per evaluation for u distinct probabilities; some hundred evaluations."""
     from scipy.optimize import minimize_scalar
 
     pi, times = np.unique(game.probabilities, return_counts=True)

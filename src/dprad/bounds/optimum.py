@@ -72,7 +72,7 @@ def _brackets(game: Classes) -> FloatArray:
 
 
 def proposition_w(guarantee: Guarantee, game: Classes) -> float:
-    """Water-filling: one convex parameter. O(distinct probabilities) an evaluation."""
+    """Water-filling: one convex parameter. O(distinct probabilities) per evaluation."""
     from scipy.optimize import minimize_scalar
 
     pi, times = np.unique(game.probabilities, return_counts=True)

@@ -1,6 +1,6 @@
 """Theorem 4 and Corollary 2 of the paper: exact reconstruction under (epsilon, delta)-DP.
 
-Nothing known, one class a success set (merge first). Replace-one. Theorem 4 fills a budget: the
+Nothing known, one class per success set (merge first). Replace-one. Theorem 4 fills a budget: the
 gains g_i = Pr[guess i | i] - Pr[guess i] sum to at most Gamma, each is at most TV (1 - pi_i), and
 RAD = sum pi_i g_i. Neither is tight: Theorem B (`optimum.py`) is.
 """

@@ -133,7 +133,7 @@ def _grouped(weight: FloatArray, low: FloatArray, high: FloatArray) -> Separatio
     low, high = np.minimum(low, 1.0), np.clip(high, low, 1.0)
     keep = weight > 0
     if np.array_equal(low, high):
-        # one mass a pair: no need to sort pairs of numbers
+        # one mass per pair: no need to sort pairs of numbers
         masses, group = distinct(low[keep])
         total = np.asarray(np.bincount(group, weights=weight[keep]), dtype=float)
         return Separations(total, masses, masses)
@@ -173,7 +173,7 @@ Parts = tuple[FloatArray, FloatArray, FloatArray]
 
 
 def _alone(pi: FloatArray, sets: Sets) -> Parts:
-    """Nothing known, one class a set: the mass is that of z."""
+    """Nothing known, one class per set: the mass is that of z."""
     index = np.isfinite(sets.smallest(len(pi)))
     return (pi * complements(pi))[index], pi[index], pi[index]
 
@@ -196,7 +196,7 @@ def _everything(pi: FloatArray, sets: Sets) -> Parts:
 
 
 def _classes(game: Classes) -> Parts:
-    """One range a class z, whatever z0: wider than need be, so valid."""
+    """One range per class z, whatever z0: wider than need be, so valid."""
     pi, fiber, sets = game.probabilities, game.fiber, game.sets
     assert pi is not None and fiber is not None and sets is not None
     elsewhere = game.p_plus - tops(sets, int(fiber.max()) + 1)[fiber]
@@ -206,7 +206,7 @@ def _classes(game: Classes) -> Parts:
 
 
 def _pairs(game: Classes) -> Parts:
-    """One range a pair."""
+    """One range per pair."""
     pi, fiber, sets = game.probabilities, game.fiber, game.sets
     assert pi is not None and fiber is not None and sets is not None
     m = len(pi)

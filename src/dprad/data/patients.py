@@ -26,7 +26,7 @@ Record = tuple[str, str, str, str]
 
 
 def records(people: int = 20_000, *, seed: int = 2026) -> list[Record]:
-    """One record a person; the same seed gives the same people."""
+    """One record per person; the same seed gives the same people."""
     rng = np.random.default_rng(seed)
     age = rng.choice(5, size=people, p=[0.20, 0.26, 0.27, 0.20, 0.07])
     region = rng.choice(4, size=people, p=[0.45, 0.25, 0.12, 0.18])

@@ -2,9 +2,9 @@
 
     RAD* = sum_o sum_x max_{g or pass} sum_{z in S(g) & fiber x} pi_z ( p(o|z) - pbar(o) )
 
-The channel is taken a block at a time, by rows where one running maximum an output will do (nothing
-known, one class a set), else by columns; no array as large as the channel is made. Cost: O(m K) for
-one class a set and for windows, O(members of the success relation x K) otherwise; a few blocks of
+The channel is taken a block at a time, by rows where one running maximum per output will do (nothing
+known, one class per set), else by columns; no array as large as the channel is made. Cost: O(m K) for
+one class per set and for windows, O(members of the success relation x K) otherwise; a few blocks of
 `BLOCK_ENTRIES` numbers of memory.
 """
 
@@ -116,7 +116,7 @@ def sum_over_outputs(joint: Joint, game: Classes, method: str) -> Solution:
 
 
 def _by_rows(joint: Joint, sets: Singletons) -> tuple[float, float, float]:
-    """One fiber, one class a set: a running maximum, likeliest class first."""
+    """One fiber, one class per set: a running maximum, likeliest class first."""
     in_order = bool(np.all(np.diff(sets.index) == 1)) and sets.index[0] == 0
     totals = np.zeros(3)
     # all outputs at once if a block has room for some rows of them
@@ -170,7 +170,7 @@ def _by_columns(joint: Joint, game: Classes) -> tuple[float, float, float]:
         rad += float(np.maximum(best, 0.0).sum())
         near = TIE * pbar
         if len(begin) == len(gain):
-            # one set a fiber; a tie with passing is a pass if all is known
+            # one set per fiber; a tie with passing is a pass if all is known
             chosen = np.broadcast_to(sets.mass[:, None], gain.shape)
         else:
             floor = best - near

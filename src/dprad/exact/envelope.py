@@ -8,9 +8,9 @@ form to ``h (A (1/y1 - 1/y2) + B (y2 - y1)) / 2``. Beyond the outermost values a
 the same.
 
 All gaps of a block and all fibers are walked at once, from one corner of the envelope to the next.
-O(m R p) for m values, R sets and p pieces an envelope (few); memory a few blocks.
+O(m R p) for m values, R sets and p pieces per envelope (few); memory a few blocks.
 
-Nothing known, and one class a set or records read in the order of their targets: most sets need not
+Nothing known, and one class per set or records read in the order of their targets: most sets need not
 be looked at. All sets to the left of a block of gaps gain ``a X - b P``, with a their weight seen
 from there, b their mass, X the noise and P = pbar; P/X rises along the block, so the set that is
 best at its beginning and the one that is best at its end beat all others that they beat where they
@@ -142,7 +142,7 @@ class _Line:
         if isinstance(sets, Windows):
             low, high = sets.low, sets.high
         elif isinstance(sets, Singletons):
-            # one class a set: any order will do, so that of the values
+            # one class per set: any order will do, so that of the values
             ends = weight.indptr[1:] - 1, weight.indptr[:-1]
             along = np.lexsort([weight.indices[end] for end in ends])
             rank = np.empty_like(along)

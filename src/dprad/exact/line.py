@@ -1,7 +1,7 @@
 """Densities on the line: panels with an error bound.
 
 On each panel every density is a Legendre series, so every gain is one too. Let the attack name one
-set a panel and fiber, the one of the largest mean gain: an attack, so a lower bound on RAD*, whose
+set per panel and fiber, the one of the largest mean gain: an attack, so a lower bound on RAD*, whose
 value is exact. What another set T could add is the positive part of gain_T - gain_S, a series
 ``-d_0 - d_1 x - ...`` that stays below the line ``-d_0 - d_1 x + sum_{k>=2} |d_k|``. The largest of
 these lines and zero is convex in x, so its integral is at most half the width times the sum of its
@@ -9,7 +9,7 @@ values at both ends: the error bound of the panel. Rivals whose line is nowhere 
 panels that still owe something are halved, together with their rivals. Since differences of gains
 are bounded, not the gains, nearly equal guesses are told apart like any others.
 
-O(P m) for P panels and m values to begin with, then O(1) a round for each change of the best guess.
+O(P m) for P panels and m values to begin with, then O(1) per round for each change of the best guess.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ Draw a record from the prior and an output of the mechanism, and average the bra
 [0, 1]: an unbiased estimate with a valid confidence interval, and far less scatter than counted
 successes. (The paper's table says that Theorem 2 does not compose; in this form it does.)
 
-O(n (m + members of the success relation)) for n draws; memory a few blocks a worker. Every block
+O(n (m + members of the success relation)) for n draws; memory a few blocks per worker. Every block
 has random numbers of its own, so workers do not change the result.
 """
 

@@ -11,7 +11,7 @@ from dprad.numerics.arrays import BoolArray, FloatArray, IntArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Runs:
-    """Rows in runs, one a fiber: the greatest of each run, and back to all of its rows."""
+    """Rows in runs, one per fiber: the greatest of each run, and back to all of its rows."""
 
     begin: IntArray
     run: IntArray | None

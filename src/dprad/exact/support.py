@@ -1,4 +1,4 @@
-"""Support mechanisms in closed form: any prior, any knowledge, one class a success set.
+"""Support mechanisms in closed form: any prior, any knowledge, one class per success set.
 
 Given an output with support set A, a class inside gains ``pi_c (P_in - P_out)(1 - rho(A))``, one
 outside loses; rho is the prior of the values read. So in each fiber the best guess is the likeliest

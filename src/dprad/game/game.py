@@ -61,7 +61,7 @@ class Game:
         return False
 
     def over(self, pi: FloatArray, fiber: IntArray, sets: Sets) -> Classes:
-        """The same numbers over given classes, one a record."""
+        """The same numbers over given classes, one per record."""
         same = {f.name: getattr(self, f.name) for f in fields(Game)}
         return Classes(
             **same, pi=pi, probabilities=pi, fiber=fiber, sets=sets, class_of=np.arange(len(pi))

@@ -33,7 +33,7 @@ def _called(query: Callable[[Column], Sequence[Any]], prior: Prior) -> list[Any]
     try:
         return list(query(prior.support))  # type: ignore[arg-type]
     except Exception as error:
-        raise DpradError(f"query must return one value a record, but: {told(error)}.") from None
+        raise DpradError(f"query must return one value per record, but: {told(error)}.") from None
 
 
 def values_read(prior: Prior, threat: Threat, query: Query | None) -> list[Any]:
@@ -42,7 +42,7 @@ def values_read(prior: Prior, threat: Threat, query: Query | None) -> list[Any]:
         values = _called(query, prior)
         if len(values) != prior.size:
             raise DpradError(
-                f"query must return one value a record, but returned {len(values)} for "
+                f"query must return one value per record, but returned {len(values)} for "
                 f"{prior.size} records."
             )
         return values
@@ -81,7 +81,7 @@ def codes_read(prior: Prior, threat: Threat, query: Query | None, size: int, nam
         labels = array(_called(query, prior))
         if labels.shape != (prior.size,):
             raise DpradError(
-                f"query must return one value a record, but returned {len(labels)} for "
+                f"query must return one value per record, but returned {len(labels)} for "
                 f"{prior.size} records."
             )
         if labels.dtype.kind in "iu" and labels.min() >= 0 and labels.max() < size:

@@ -122,7 +122,7 @@ def _general(matrix: Any) -> Success:
             rows[row] = len(rows)
             chosen.append(i)
         signature[i] = rows[row]
-    patterns = matrix[np.asarray(chosen)]  # one row a signature
+    patterns = matrix[np.asarray(chosen)]  # one row per signature
     guessable = np.diff(patterns.indptr) > 0
 
     def sets(fiber: IntArray, own: IntArray, mass: FloatArray) -> Sets:

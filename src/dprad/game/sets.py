@@ -1,6 +1,6 @@
 """Success sets: for each fiber, which classes of records each guess would be right about.
 
-Three forms, so that no m x m array need exist: one class a set (`Singletons`), intervals of
+Three forms, so that no m x m array need exist: one class per set (`Singletons`), intervals of
 classes on a line (`Windows`, by prefix sums), and anything else (`Relation`, sparse). In each,
 sets are grouped by fiber and stand likeliest first, which is how ties are broken.
 """
@@ -35,7 +35,7 @@ class Sets(Protocol):
         """The number of classes in each set."""
 
     def sums(self, values: FloatArray) -> FloatArray:
-        """Sum over each set of the rows of `values` (one row a class)."""
+        """Sum over each set of the rows of `values` (one row per class)."""
 
     def members(self, classes: int) -> BoolArray:
         """Dense membership, sets x classes. For few classes only."""
@@ -145,7 +145,7 @@ class Windows:
         return self.high - self.low
 
     def sums(self, values: FloatArray) -> FloatArray:
-        """Differences of prefix sums: O(classes + sets) a column."""
+        """Differences of prefix sums: O(classes + sets) per column."""
         prefix = np.empty((len(values) + 1, values.shape[1]))
         prefix[0] = 0.0
         np.cumsum(values, axis=0, out=prefix[1:])
@@ -206,7 +206,7 @@ class Relation:
         return np.asarray(np.diff(self.matrix.indptr), dtype=np.intp)
 
     def sums(self, values: FloatArray) -> FloatArray:
-        """A sparse product: O(members) a column."""
+        """A sparse product: O(members) per column."""
         return np.asarray(self.matrix @ values)
 
     def members(self, classes: int) -> BoolArray:

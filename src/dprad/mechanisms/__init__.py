@@ -1,4 +1,4 @@
-"""Mechanisms: what is run. One family a file."""
+"""Mechanisms: what is run. One family per file."""
 
 from __future__ import annotations
 

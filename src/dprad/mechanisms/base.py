@@ -71,7 +71,7 @@ class Mechanism(ABC):
 
     @abstractmethod
     def sample(self, records: Any, rng: np.random.Generator) -> Any:
-        """One output a record."""
+        """One output per record."""
 
     @abstractmethod
     def read(self, question: Question) -> Column:
@@ -98,7 +98,7 @@ class Mechanism(ABC):
         return None
 
     def variance(self, people: int = 1) -> float | None:  # noqa: ARG002
-        """Variance of what is estimated from so many reports; None where nothing is."""
+        """Variance of what is estimated from `people` reports; None where nothing is."""
         return None
 
     def edges(self) -> Sequence[float]:
@@ -124,7 +124,7 @@ class Mechanism(ABC):
         return outputs
 
     def checked(self, outputs: Any) -> Any:
-        """Outputs as an attack takes them: an array with one entry an output."""
+        """Outputs as an attack takes them: an array with one entry per output."""
         try:
             found = np.asarray(outputs)
             if found.ndim == 0 or found.dtype.kind not in "iufb":

@@ -1,4 +1,4 @@
-"""Sets of codes as packed bits: a row of 64-bit words a set, code c in bit c % 64 of word c // 64.
+"""Sets of codes as packed bits: a row of 64-bit words per set, code c in bit c % 64 of word c // 64.
 
 A million unary reports over 5,356 values take 672 MB this way. Random bits are exact to the last
 digit of q and cost about eight random words for 64 of them, not 64 floats (`bernoulli`).
@@ -70,7 +70,7 @@ def count(sets: Words) -> IntArray:
 
 
 def pick(sets: Words, rng: np.random.Generator) -> IntArray:
-    """A member of each set, all equally likely; -1 if it has none. O(words) a set."""
+    """A member of each set, all equally likely; -1 if it has none. O(words) per set."""
     found = np.full(len(sets), -1, dtype=np.intp)
     step = max(1, 8 * BLOCK_WORDS // max(sets.shape[1], 8))
     for a in range(0, len(sets), step):

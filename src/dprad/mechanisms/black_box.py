@@ -25,7 +25,7 @@ from dprad.numerics.arrays import Column
 class BlackBox(Mechanism):
     """A function ``run(record)`` or ``run(record, rng)`` that returns one output.
 
-    With `vectorised`, ``run(records)`` or ``run(records, rng)`` returns one output a record.
+    With `vectorised`, ``run(records)`` or ``run(records, rng)`` returns one output per record.
 
     Examples
     --------
@@ -82,13 +82,13 @@ class BlackBox(Mechanism):
         return array(question.values())
 
     def sample(self, records: Any, rng: np.random.Generator) -> Any:
-        """One output a record, by calling it."""
+        """One output per record, by calling it."""
         run = self.bound(rng)
         if self.vectorised:
             outputs = run(records)
             if len(outputs) != len(records):
                 raise DpradError(
-                    f"run must return one output a record, but returned {len(outputs)} for "
+                    f"run must return one output per record, but returned {len(outputs)} for "
                     f"{len(records)} records."
                 )
             return np.asarray(outputs)

@@ -103,7 +103,7 @@ class Duchi(_Bounded):
         return np.asarray((1.0 + scaled * np.tanh(self.epsilon / 2)) / 2)
 
     def sample(self, records: Any, rng: np.random.Generator) -> FloatArray:
-        """One output a record. O(n)."""
+        """One output per record. O(n)."""
         x = self._inside(records)
         sign = np.where(rng.random(x.shape) < self.up(x), 1.0, -1.0)
         return self._unscaled(sign * self.reach)
@@ -116,7 +116,7 @@ class Duchi(_Bounded):
             return np.asarray(np.log(np.where(upper, self.up(x), self.up(-x))))
 
     def variance(self, people: int = 1) -> float:
-        """Variance of the estimated mean of so many reports, at the worst record."""
+        """Variance of the estimated mean of `people` reports, at the worst record."""
         size = self.half * self.reach
         return quotient(size, people / size)
 
@@ -170,7 +170,7 @@ class Piecewise(_Bounded):
         return float(inside), float(inside - self.epsilon)
 
     def sample(self, records: Any, rng: np.random.Generator) -> FloatArray:
-        """One output a record. O(n)."""
+        """One output per record. O(n)."""
         x = self._inside(records)
         if not np.isfinite(self.reach):
             return np.where(rng.random(x.shape) < 0.5, -np.inf, np.inf)
@@ -196,7 +196,7 @@ class Piecewise(_Bounded):
         return np.asarray(value - np.log(self.half))
 
     def variance(self, people: int = 1) -> float:
-        """Variance of the estimated mean of so many reports, at the worst record (an end)."""
+        """Variance of the estimated mean of `people` reports, at the worst record (an end)."""
         # x^2/(h - 1) + (h + 3)/(3 (h - 1)^2) with h = e^{eps/2} and x = 1
         shrink = float(np.exp(-self.epsilon / 2))
         rise = float(-np.expm1(-self.epsilon / 2))  # (h - 1)/h
@@ -229,7 +229,7 @@ class Hybrid(_Bounded):
         return Piecewise(**kind), Duchi(**kind)  # type: ignore[arg-type]
 
     def sample(self, records: Any, rng: np.random.Generator) -> FloatArray:
-        """One output a record. O(n)."""
+        """One output per record. O(n)."""
         x = np.asarray(records, dtype=float)
         piecewise, duchi = self.parts
         smooth = rng.random(x.shape) < self.share
@@ -255,7 +255,7 @@ class Hybrid(_Bounded):
         return np.asarray(np.where(self._atom(t), steps, smooth))
 
     def variance(self, people: int = 1) -> float:
-        """Variance of the estimated mean of so many reports, at the worst record."""
+        """Variance of the estimated mean of `people` reports, at the worst record."""
         if self.share == 0.0:
             return self.parts[1].variance(people)
         # both variances are linear in x^2: an end or the middle is worst

@@ -41,7 +41,7 @@ class Channel(Finite):
             raise DpradError("matrix must be a table of numbers, but is not.") from None
         if matrix.ndim != 2 or 0 in matrix.shape:
             raise DpradError(
-                "matrix must have one row a record and one column an output, but has shape "
+                "matrix must have one row per record and one column per output, but has shape "
                 f"{matrix.shape}."
             )
         # by rows, so that no second matrix is made
@@ -96,7 +96,7 @@ class Channel(Finite):
         return Profile(delta, neighbours=REPLACE_ONE)
 
     def sample(self, records: Any, rng: np.random.Generator) -> IntArray:
-        """One output a record, by inversion. O(K) once a distinct record, O(log K) a draw."""
+        """One output per record, by inversion. O(K) once per distinct record, O(log K) per draw."""
         codes = categories(records, self.size, "Channel")
         u = rng.random(codes.shape)
         result = np.empty(codes.shape, dtype=np.intp)

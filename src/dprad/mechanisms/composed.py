@@ -21,7 +21,7 @@ from dprad.numerics.arrays import Column, FloatArray
 
 @dataclass(frozen=True)
 class Composed(Mechanism):
-    """Mechanisms run on the same record. An output is a tuple with one entry a mechanism.
+    """Mechanisms run on the same record. An output is a tuple with one entry per mechanism.
 
     Examples
     --------
@@ -77,9 +77,9 @@ class Composed(Mechanism):
         return self.mechanisms[0].spread(count)
 
     def checked(self, outputs: Any) -> Any:
-        """A tuple with one entry a mechanism."""
+        """A tuple with one entry per mechanism."""
         if not isinstance(outputs, tuple) or len(outputs) != len(self.mechanisms):
-            raise DpradError("outputs of a composition must be a tuple, one entry a mechanism.")
+            raise DpradError("outputs of a composition must be a tuple, one entry per mechanism.")
         parts = zip(outputs, self.mechanisms, strict=True)
         return tuple(m.checked(o) for o, m in parts)
 
@@ -92,7 +92,7 @@ class Composed(Mechanism):
         return promises[0].compose(*promises[1:])
 
     def sample(self, records: Any, rng: np.random.Generator) -> tuple[Any, ...]:
-        """One output a mechanism and record."""
+        """One output per mechanism and record."""
         return tuple(m.sample(records, rng) for m in self.mechanisms)
 
     def log_likelihood(self, outputs: Any, records: Any) -> FloatArray:

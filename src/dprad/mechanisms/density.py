@@ -194,7 +194,7 @@ class Density(Mechanism):
         return np.asarray(np.exp(log))
 
     def sample(self, records: Any, rng: np.random.Generator) -> FloatArray:
-        """One output a record: a panel by its mass, then rejection within it."""
+        """One output per record: a panel by its mass, then rejection within it."""
         values = np.asarray(records, dtype=float)
         result = np.empty(values.size)
         flat = values.reshape(-1)

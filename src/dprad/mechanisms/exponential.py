@@ -27,7 +27,7 @@ from dprad.numerics.arrays import FloatArray, IntArray
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Exponential(Finite):
-    """Outputs picked by utility; `utility` has one row a record and one column an output.
+    """Outputs picked by utility; `utility` has one row per record and one column per output.
 
     `sensitivity` is by default the most that the utility of an output differs between records.
 
@@ -54,7 +54,7 @@ class Exponential(Finite):
             raise DpradError("utility must be a matrix of numbers, but is not.") from None
         if utility.ndim != 2 or 0 in utility.shape or not np.all(np.isfinite(utility)):
             raise DpradError(
-                "utility must be a matrix of finite numbers, one row a record and one column an "
+                "utility must be a matrix of finite numbers, one row per record and one column an "
                 f"output, but has shape {utility.shape} or contains infinity."
             )
         utility.setflags(write=False)
@@ -109,7 +109,7 @@ class Exponential(Finite):
         return PureDP(float(np.ptp(log, axis=0).max()), neighbours=REPLACE_ONE)
 
     def sample(self, records: Any, rng: np.random.Generator) -> IntArray:
-        """One output a record."""
+        """One output per record."""
         return self.channel.sample(records, rng)
 
     def log_likelihood(self, outputs: Any, records: Any) -> FloatArray:
@@ -143,7 +143,7 @@ class CutLaplace(Ranged):
         return np.asarray(-np.expm1(-self.rate * (z - low)) - np.expm1(-self.rate * (high - z)))
 
     def sample(self, records: Any, rng: np.random.Generator) -> FloatArray:
-        """One output a record: a side, then an exponential cut off at the end. O(n)."""
+        """One output per record: a side, then an exponential cut off at the end. O(n)."""
         z, (low, high) = np.asarray(records, dtype=float), self.bounds
         if z.size and not (z.min() >= low and z.max() <= high):
             raise DpradError(

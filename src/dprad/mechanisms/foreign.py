@@ -99,7 +99,7 @@ class Foreign(Mechanism):
         return np.asarray(reads(question.values()))
 
     def sample(self, records: Any, rng: np.random.Generator) -> Any:
-        """One output a record."""
+        """One output per record."""
         return self.inner.sample(records, rng)
 
     def log_likelihood(self, outputs: Any, records: Any) -> FloatArray:

@@ -86,11 +86,11 @@ class Gaussian(_Normal):
         return self._within(float(self.sigma * ndtri((1.0 + level) / 2.0)))
 
     def variance(self, people: int = 1) -> float:
-        """Variance of the mean of so many reports (before any clamp)."""
+        """Variance of the mean of `people` reports (before any clamp)."""
         return quotient(self.sigma, people / self.sigma)
 
     def sample(self, records: Any, rng: np.random.Generator) -> FloatArray:
-        """One output a record. O(n)."""
+        """One output per record. O(n)."""
         values = np.asarray(records, dtype=float)
         return self._clip(values + self.sigma * rng.standard_normal(values.shape))
 
@@ -182,13 +182,13 @@ class DiscreteGaussian(_Normal, WholeNoise):
         return self._within(float(np.argmax(outside <= (1.0 - level) * (1 + 1e-12))))
 
     def variance(self, people: int = 1) -> float:
-        """Variance of the mean of so many reports (before any clamp)."""
+        """Variance of the mean of `people` reports (before any clamp)."""
         p = self.probabilities()
         k = np.arange(len(p)) - len(p) // 2
         return float(p @ (k * k)) / people
 
     def sample(self, records: Any, rng: np.random.Generator) -> FloatArray:
-        """One output a record, by rejection from two-sided geometric numbers. O(n)."""
+        """One output per record, by rejection from two-sided geometric numbers. O(n)."""
         values = np.asarray(records, dtype=float)
         noise = np.empty(values.size)
         todo = np.arange(values.size)

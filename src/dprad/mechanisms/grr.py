@@ -89,7 +89,7 @@ class GRR(SupportMechanism):
         )
 
     def sample(self, records: Any, rng: np.random.Generator) -> IntArray:
-        """One output a record: lie with probability 1 - truth, uniformly over the others. O(n)."""
+        """One output per record: lie with probability 1 - truth, uniformly over the others. O(n)."""
         codes = categories(records, self.size, "GRR")
         result = codes.copy()
         lies = rng.random(codes.shape) >= self.truth
@@ -107,7 +107,7 @@ class GRR(SupportMechanism):
         return np.asarray(np.where(same, true, lie))
 
     def variance(self, people: int = 1) -> float:
-        """Variance of the estimated frequency of a rare value from so many reports."""
+        """Variance of the estimated frequency of a rare value from `people` reports."""
         return quotient(self.lie * (1.0 - self.lie), people * self.gap**2)
 
     @classmethod

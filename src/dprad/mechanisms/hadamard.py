@@ -95,7 +95,7 @@ class HadamardResponse(Finite):
         return np.asarray((where == block) & even)
 
     def sample(self, records: Any, rng: np.random.Generator) -> IntArray:
-        """One output a record. O(n) expected: random outputs of the block until in or out."""
+        """One output per record. O(n) expected: random outputs of the block until in or out."""
         codes = categories(records, self.size, "HadamardResponse")
         block, row = self._place(codes)
         truth = rng.random(codes.shape) < self.block // 2 / self._weight

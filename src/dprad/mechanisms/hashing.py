@@ -81,7 +81,7 @@ class Hashing(SupportMechanism):
             return (_mix(x) % np.uint64(self.buckets)).astype(np.int64)
 
     def sample(self, records: Any, rng: np.random.Generator) -> Words:
-        """A row (seed, bucket) a record. O(n)."""
+        """One row (seed, bucket) per record. O(n)."""
         codes = categories(records, self.size, type(self).__name__).reshape(-1)
         seeds = rng.integers(0, 2**64, size=len(codes), dtype=np.uint64)
         answer = self.bucket(seeds, codes)
@@ -98,7 +98,7 @@ class Hashing(SupportMechanism):
         return np.asarray(answer - 64 * np.log(2.0))
 
     def variance(self, people: int = 1) -> float:
-        """Variance of the estimated frequency of a rare value from so many reports."""
+        """Variance of the estimated frequency of a rare value from `people` reports."""
         share = 1.0 / self.buckets
         return quotient(share * (1.0 - share), people * (self.truth - share) ** 2)
 

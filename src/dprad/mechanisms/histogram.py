@@ -53,7 +53,7 @@ class SHE(Categorical):
         return PureDP(self.epsilon if self.size > 1 else 0.0, neighbours=REPLACE_ONE)
 
     def sample(self, records: Any, rng: np.random.Generator) -> FloatArray:
-        """One row of `size` numbers a record. O(n size)."""
+        """One row of `size` numbers per record. O(n size)."""
         codes = categories(records, self.size, "SHE").reshape(-1)
         if self.epsilon == 0:
             return np.where(rng.random((len(codes), self.size)) < 0.5, -np.inf, np.inf)
@@ -75,7 +75,7 @@ class SHE(Categorical):
         return np.asarray(every + rate * (2.0 * np.clip(own, 0.0, 1.0) - 1.0))
 
     def variance(self, people: int = 1) -> float:
-        """Variance of the estimated frequency of a rare value from so many reports."""
+        """Variance of the estimated frequency of a rare value from `people` reports."""
         return quotient(8.0, people * self.epsilon**2)
 
 

@@ -83,11 +83,11 @@ class Laplace(_Exponential):
         return self._within(reach)
 
     def variance(self, people: int = 1) -> float:
-        """Variance of the mean of so many reports, 2 b^2 for one (before any clamp)."""
+        """Variance of the mean of `people` reports, 2 b^2 for one (before any clamp)."""
         return quotient(2.0 / self.rate, self.rate * people) if self.rate else float("inf")
 
     def sample(self, records: Any, rng: np.random.Generator) -> FloatArray:
-        """One output a record. O(n)."""
+        """One output per record. O(n)."""
         values = np.asarray(records, dtype=float)
         if self.rate == 0:
             noise = np.where(rng.random(values.shape) < 0.5, -np.inf, np.inf)
@@ -155,11 +155,11 @@ class Geometric(_Exponential, WholeNoise):
         return self._within(float(max(0.0, np.ceil(tail - 1.0 - 1e-12))))
 
     def variance(self, people: int = 1) -> float:
-        """Variance of the mean of so many reports, 2 r/(1-r)^2 for one (before any clamp)."""
+        """Variance of the mean of `people` reports, 2 r/(1-r)^2 for one (before any clamp)."""
         return quotient(2.0 * self.ratio, people * float(np.expm1(-self.rate)) ** 2)
 
     def sample(self, records: Any, rng: np.random.Generator) -> FloatArray:
-        """One output a record: the difference of two geometric numbers. O(n)."""
+        """One output per record: the difference of two geometric numbers. O(n)."""
         values = np.asarray(records, dtype=float)
         if self.rate == 0:
             noise = np.where(rng.random(values.shape) < 0.5, -np.inf, np.inf)

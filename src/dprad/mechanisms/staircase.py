@@ -106,7 +106,7 @@ class Staircase(Additive):
         return self._within((step + part) * self.sensitivity)
 
     def variance(self, people: int = 1) -> float:
-        """Variance of the mean of so many reports (no clamp): a geometric step, a place in it."""
+        """Variance of the mean of `people` reports (no clamp): a geometric step, a place in it."""
         gamma, low, r = self.high, self._low_share, float(np.exp(-self.epsilon))
         rise = float(-np.expm1(-self.epsilon))
         place = (gamma + low) / 2
@@ -115,7 +115,7 @@ class Staircase(Additive):
         return self.sensitivity**2 * (steps + square) / people
 
     def sample(self, records: Any, rng: np.random.Generator) -> FloatArray:
-        """One output a record: a step, its high or low part, a place in it, a sign. O(n)."""
+        """One output per record: a step, its high or low part, a place in it, a sign. O(n)."""
         values = np.asarray(records, dtype=float)
         sign = np.where(rng.random(values.shape) < 0.5, -1.0, 1.0)
         if self.epsilon == 0:

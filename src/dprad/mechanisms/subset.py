@@ -95,7 +95,7 @@ class SubsetSelection(SetMechanism):
         )
 
     def sample(self, records: Any, rng: np.random.Generator) -> Words:
-        """One packed set a record. O(n (m/64 + sqrt(w))) after O(1) random words a word.
+        """One packed set per record. O(n (m/64 + sqrt(w))) after O(1) random words per word.
 
         Independent bits give every set of their size with equal chance; so does adding random
         values, or dropping random members, until the size is right. Sets begin a little too small,
@@ -148,7 +148,7 @@ class SubsetSelection(SetMechanism):
         return np.where(proper, np.where(own, inside, outside), -np.inf)
 
     def variance(self, people: int = 1) -> float:
-        """Variance of the estimated frequency of a rare value from so many reports."""
+        """Variance of the estimated frequency of a rare value from `people` reports."""
         w, m, p = self.subset, self.size, self.p
         if m == w:
             return float("inf")

@@ -1,4 +1,4 @@
-"""Unary encodings: a bit a value, each flipped by itself (SUE, OUE, and any p and q).
+"""Unary encodings: one bit per value, each flipped by itself (SUE, OUE, and any p and q).
 
 The bit of the true value is one with probability p, every other with q < p. Two records differ in
 two bits, so the mechanism is epsilon-LDP with ``e^epsilon = p (1-q) / (q (1-p))``. SUE (the basic
@@ -50,7 +50,7 @@ class Bits(SetMechanism):
         )
 
     def sample(self, records: Any, rng: np.random.Generator) -> Words:
-        """One packed row of bits a record. O(n size / 64) words."""
+        """One packed row of bits per record. O(n size / 64) words."""
         codes = categories(records, self.size, type(self).__name__).reshape(-1)
         bits = packed.bernoulli(self.q, len(codes), self.size, rng)
         packed.put(bits, codes, rng.random(len(codes)) < self.p)
@@ -68,7 +68,7 @@ class Bits(SetMechanism):
         return np.asarray(mine + others)
 
     def variance(self, people: int = 1) -> float:
-        """Variance of the estimated frequency of a rare value from so many reports."""
+        """Variance of the estimated frequency of a rare value from `people` reports."""
         return quotient(self.q * (1.0 - self.q), people * (self.p - self.q) ** 2)
 
 

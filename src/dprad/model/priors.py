@@ -44,7 +44,7 @@ class Prior:
         The records, sorted by their columns: an array of values where there is one column, a
         structured array (``support["age"]``) where there are several. None if not finite.
     probabilities
-        One a record. None if not finite.
+        One per record. None if not finite.
     continuous_on
         ``(distribution, low, high)`` of a continuous prior, else None.
     rows
@@ -96,7 +96,7 @@ class Prior:
         records = range(len(weights)) if support is None else list(support)
         if len(records) != len(weights):
             raise DpradError(
-                f"support must have one record a probability, but has {len(records)} for "
+                f"support must have one record per probability, but has {len(records)} for "
                 f"{len(weights)} probabilities."
             )
         return cls._of(*split(records, columns), weights)
@@ -265,7 +265,7 @@ class Prior:
         return inside / float(_between(distribution, np.array([low, high]))[0])
 
     def column(self, name: str) -> Column:
-        """The values of one column, one a record of the support."""
+        """The values of one column, one per record of the support."""
         if self.support is None:
             raise DpradError(f"a prior that is {self.kind} has no table of records.")
         column(name, self.columns, name="column")

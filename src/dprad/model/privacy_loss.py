@@ -68,14 +68,14 @@ class PrivacyLoss:
         return np.asarray(self.p * np.exp(-self.losses))
 
     def delta(self, epsilon: FloatArray) -> FloatArray:
-        """The profile, ``sum (p - e^eps q)_+``, by suffix sums: O(log K) an epsilon."""
+        """The profile, ``sum (p - e^eps q)_+``, by suffix sums: O(log K) per epsilon."""
         p_tail = np.r_[np.cumsum(self.p[::-1])[::-1], 0.0]
         q_tail = np.r_[np.cumsum(self.q[::-1])[::-1], 0.0]
         at = np.searchsorted(self.losses, epsilon, "right")
         # e^eps q is at most p there, so an overflow of e^eps meets a tail of zero
         with np.errstate(over="ignore", invalid="ignore"):
             below = np.where(q_tail[at] > 0, np.exp(epsilon) * q_tail[at], 0.0)
-        # the running sums may each be off by a rounding a term
+        # the running sums may each be off by one rounding error per term
         slack = np.finfo(float).eps * (len(self.p) - at) * p_tail[at]
         return np.asarray(np.clip(p_tail[at] - below + slack + self.p_infinity, 0.0, 1.0))
 
@@ -84,7 +84,7 @@ class PrivacyLoss:
         q_tail = np.r_[0.0, np.cumsum(self.q[::-1])]
         p_tail = self.p_infinity + np.r_[0.0, np.cumsum(self.p[::-1])]
         power = np.interp(alpha, np.r_[q_tail, max(1.0, q_tail[-1])], np.r_[p_tail, 1.0])
-        # the running sums may be off by a rounding a term; the curve must not be too high
+        # the running sums may be off by one rounding error per term; the curve must not be too high
         slack = np.finfo(float).eps * len(self.p) * power
         return np.asarray(np.clip(1.0 - power - slack, 0.0, 1.0))
 
@@ -95,7 +95,7 @@ class PrivacyLoss:
         """
         q_tail = np.r_[0.0, np.cumsum(self.q[::-1])]
         rise = np.cumsum((self.p * -np.expm1(-self.losses))[::-1])
-        # a rounding a term, of terms that may be negative towards the end
+        # one rounding error per term, of terms that may be negative towards the end
         slack = np.finfo(float).eps * len(self.p) * np.cumsum(np.abs(np.diff(rise, prepend=0.0)))
         height = self.p_infinity + np.r_[0.0, rise + slack]
         end = max(1.0, float(q_tail[-1]))

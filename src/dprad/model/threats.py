@@ -29,7 +29,7 @@ class Threat:
     ----------
     knows
         ``"nothing"``; ``"everything"`` (membership inference); a list of columns; or a callable
-        that gets the prior's support and returns one hashable label a record.
+        that gets the prior's support and returns one hashable label per record.
     target
         The columns the attacker is after; default: the whole record.
     loss
@@ -115,10 +115,10 @@ class Threat:
         try:
             labels = list(self.knows(prior.support))  # type: ignore[arg-type]
         except Exception as error:
-            raise DpradError(f"knows must return one label a record, but: {told(error)}.") from None
+            raise DpradError(f"knows must return one label per record, but: {told(error)}.") from None
         if len(labels) != size:
             raise DpradError(
-                f"knows must return one label a record, but returned {len(labels)} for {size} "
+                f"knows must return one label per record, but returned {len(labels)} for {size} "
                 "records."
             )
         try:
@@ -211,7 +211,7 @@ def _success_matrix(matrix: Any) -> Any:
         raise DpradError("loss as a matrix must have rows of equal length, but has not.") from None
     if given.ndim != 2 or given.shape[0] != given.shape[1]:
         raise DpradError(
-            "loss as a matrix must be square, one row and one column a target value, but has "
+            "loss as a matrix must be square, one row and one column per target value, but has "
             f"shape {given.shape}."
         )
     values = given.data if sparse.issparse(given) else given

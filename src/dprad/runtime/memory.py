@@ -1,7 +1,7 @@
 """How much may be held at once: blocks that fit a limit, and a sentence where nothing does.
 
 Every solver takes its question in blocks, so that beside what the question itself takes (a few
-numbers a value, the success relation, a channel that was given as a matrix) it holds some twenty
+numbers per value, the success relation, a channel that was given as a matrix) it holds some twenty
 blocks. The limit is what the machine has, or less: ``assess(..., memory="500 MB")``, or for
 anything else ``with dprad.memory.limit("500 MB"): ...``.
 """

@@ -98,7 +98,7 @@ def _processes(
 
 
 class Processes:
-    """Worker processes, at most one a thread."""
+    """Worker processes, at most one per thread."""
 
     def __init__(self, body: bytes, count: int) -> None:
         cores = os.cpu_count() or 1

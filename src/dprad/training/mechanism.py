@@ -66,7 +66,7 @@ class DPSGD(Categorical):
     sample_rate
         1 for full batches, else the chance of every record to be drawn for a step (Poisson).
     loss
-        ``loss(outputs, labels)``, one number a record; default: cross-entropy.
+        ``loss(outputs, labels)``, one number per record; default: cross-entropy.
     fresh
         Whether every training begins with new random weights (which the attacker sees), or with the
         model's own.

@@ -67,7 +67,7 @@ class Recording:
         known, candidates
             Pairs (records, labels): the rest of the data, and whom the last record may be.
         loss
-            ``loss(outputs, labels)``, one number a record; default: cross-entropy.
+            ``loss(outputs, labels)``, one number per record; default: cross-entropy.
         sample_rate
             1 for full batches, else the chance of a record to be drawn for a step.
         drawn
@@ -194,7 +194,7 @@ def _mask(drawn: Any, steps: int, count: int, rate: float) -> Any:
             )
         return None
     if len(drawn) != steps:
-        raise DpradError(f"drawn must have one entry a step ({steps}), but has {len(drawn)}.")
+        raise DpradError(f"drawn must have one entry per step ({steps}), but has {len(drawn)}.")
     mask = np.zeros((steps, count))
     for t, numbers in enumerate(drawn):
         at = np.asarray(numbers, dtype=int).reshape(-1)

@@ -52,7 +52,7 @@ def _pair(pair: Any, name: str) -> tuple[FloatArray, Any]:
         raise DpradError(f"{name} must be a pair (records, labels) of arrays of numbers.") from None
     if x.ndim < 2 or len(x) != len(y) or y.ndim != 1 or not len(x):
         raise DpradError(
-            f"{name} must be a pair (records, labels) with one label a record, but their shapes "
+            f"{name} must be a pair (records, labels) with one label per record, but their shapes "
             f"are {x.shape} and {y.shape}."
         )
     for values in (x, y):
@@ -112,7 +112,7 @@ def _per_record(model: Any, records: Any, labels: Any, loss: Any, known: int) ->
             raise DpradError(f"loss does not take the model's outputs: {error}") from None
     if each.shape != (len(output),):
         raise DpradError(
-            f"loss must return one number a record, but returned the shape {tuple(each.shape)} for "
+            f"loss must return one number per record, but returned the shape {tuple(each.shape)} for "
             f"{len(output)} records. Use reduction='none'."
         )
     if not torch.allclose(each[:1], alone.reshape(1), rtol=1e-3, atol=1e-5):
@@ -126,7 +126,7 @@ def _known_labels(labels: Any, output: Any, known: int) -> None:
     """Whole numbers below the number of outputs."""
     if output.dim() != 2:
         raise DpradError(
-            f"model must return one row of class scores a record, but returned the shape "
+            f"model must return one row of class scores per record, but returned the shape "
             f"{tuple(output.shape)}. Give a loss of your own for other models."
         )
     if labels.is_floating_point():

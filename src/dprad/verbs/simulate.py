@@ -57,9 +57,9 @@ def simulate(
     mechanism
         Anything with `sample`; `BlackBox` makes one of a function.
     attack
-        ``attack(outputs, known)`` returns one guess an output, a value of the target (a tuple if
+        ``attack(outputs, known)`` returns one guess per output, a value of the target (a tuple if
         there are several target columns) or None for a pass. `known` is None if the attacker knows
-        nothing, else an array with one entry an output. Or what `optimal_attack` made.
+        nothing, else an array with one entry per output. Or what `optimal_attack` made.
     prior, threat, query
         As for `assess`.
     trials, confidence, rng, workers

@@ -1,4 +1,4 @@
-"""What is promised: one kind of guarantee a file."""
+"""What is promised: one kind of guarantee per file."""
 
 from __future__ import annotations
 

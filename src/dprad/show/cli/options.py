@@ -124,7 +124,7 @@ class Population:
     Parameters
     ----------
     data
-        A CSV or Parquet file, one row a person; may be larger than memory.
+        A CSV or Parquet file, one row per person; may be larger than memory.
     columns
         The columns that make a record, comma-separated (default: all).
     weight

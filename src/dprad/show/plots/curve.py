@@ -1,4 +1,4 @@
-"""Risk against the noise parameter, one line a mechanism or promise."""
+"""Risk against the noise parameter, one line per mechanism or promise."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ title = "Diagnoses in a patient survey"
 # What is known of the population: a table, counts, equally likely values, or nothing.
 [population]
 builtin = "patients"              # a synthetic table that comes with dprad
-# data = "people.csv"             # a CSV or Parquet file, one row a person, beside this file
+# data = "people.csv"             # a CSV or Parquet file, one row per person, beside this file
 # columns = ["age", "diagnosis"]  # of data or builtin: what makes a record (default: all)
 # weight = "weight"               # a column of survey weights
 # missing = "keep"                # missing values: keep, drop or refuse

@@ -20,7 +20,7 @@ CALLS = 20_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answers:
-    """`risks` and `plans` have one line a release, one entry a threat.
+    """`risks` and `plans` have one line per release, one entry per threat.
 
     A plan is None where no noise is needed or none is enough (`reasons` says which), or if nothing
     was said about the accepted risk.

@@ -1,6 +1,6 @@
 """Any module: gradients of single records through `torch.func`, summed block by block.
 
-O(R n) gradients a step; memory O(R B P) for blocks of B records and P weights.
+O(R n) gradients per step; memory O(R B P) for blocks of B records and P weights.
 """
 
 from __future__ import annotations

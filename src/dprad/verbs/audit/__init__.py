@@ -70,7 +70,7 @@ def audit(
         The mechanism it is supposed to be, for a model-based estimate: an object with an epsilon,
         or a function epsilon -> mechanism.
     vectorised
-        The function takes many records at once and returns one output a record.
+        The function takes many records at once and returns one output per record.
     trials, confidence, rng
         Calls, confidence, seed. A quarter of the calls (at most 20,000) are for learning, if that
         is needed, and not counted.

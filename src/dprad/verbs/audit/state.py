@@ -1,4 +1,4 @@
-"""The state file of an audit: a journal that says which audit it is, then has a line a chunk.
+"""The state file of an audit: a journal that says which audit it is, then has one line per chunk.
 
 Outputs are kept to the bit or not at all.
 """

@@ -171,7 +171,7 @@ def sample(
             ) from None
         if count != len(read):
             raise DpradError(
-                f"run must return one output a record, but returned {count} for {len(read)} "
+                f"run must return one output per record, but returned {count} for {len(read)} "
                 "records."
             )
         outputs = np.asarray(outputs)
