@@ -81,14 +81,6 @@ class Bound:
         dict
             Only numbers, strings, lists and dicts.
 
-        Examples
-        --------
-        >>> import dprad
-        >>> promise = dprad.PureDP(1.0, neighbours="replace-one")
-        >>> risk = dprad.assess(promise, prior=dprad.Prior.uniform(2))
-        >>> risk.bounds[0].to_dict()["measure"]
-        'rad'
-
         """
         return {f: getattr(self, f) for f in self.__slots__}
 
@@ -285,13 +277,6 @@ class Calibration(Result):
         dict
             Only numbers, strings, lists and dicts.
 
-        Examples
-        --------
-        >>> import dprad
-        >>> plan = dprad.calibrate(dprad.mechanisms.GRR, max_risk=0.1, prior=dprad.Prior.uniform(2))
-        >>> plan.to_dict()["parameter"]
-        'epsilon'
-
         """
         plain = {f: getattr(self, f) for f in self.__slots__}
         return plain | {"mechanism": self.mechanism.describe(), "risk": self.risk.to_dict()}
@@ -360,15 +345,6 @@ class Comparison(Result):
         dict
             Only numbers, strings, lists and dicts.
 
-        Examples
-        --------
-        >>> import dprad
-        >>> from dprad.mechanisms import GRR, OUE
-        >>> table = dprad.compare([GRR(epsilon=1, size=5), OUE(epsilon=1, size=5)],
-        ...                       prior=dprad.Prior.uniform(5))
-        >>> len(table.to_dict()["candidates"])
-        2
-
         """
         return {"candidates": [c.to_dict() for c in self.candidates]}
 
@@ -418,13 +394,6 @@ class WorstPrior(Result):
         dict
             Only numbers, strings, lists and dicts.
 
-        Examples
-        --------
-        >>> import dprad
-        >>> worst = dprad.worst_prior(dprad.mechanisms.GRR(epsilon=1.0, size=2))
-        >>> worst.to_dict()["prior"]
-        [[0, 0.5], [1, 0.5]]
-
         """
         assert self.prior.support is not None and self.prior.probabilities is not None
         table = zip(self.prior.support.tolist(), self.prior.probabilities.tolist(), strict=True)
@@ -446,45 +415,20 @@ class Audit(Result):
     epsilon_lower
         Certified: at the stated confidence the mechanism is not epsilon-DP (with `delta`) for any
         smaller epsilon, whatever it is.
-    epsilon_claimed
-        The claimed epsilon, for replaced records.
-    delta
-        The claimed delta, for replaced records.
-    rad_claimed
-        The largest extra risk that the claim allows.
-    epsilon_estimate
+    epsilon_claimed, delta, rad_claimed
+        The claim, for replaced records, and the largest extra risk it allows.
+    epsilon_estimate, epsilon_interval
         Model-based: the epsilon at which the supposed mechanism behaves like this; None without a
         model. It refutes nothing.
-    epsilon_interval
-        The interval of that estimate; None without a model.
-    rad
-        The extra risk of the attack.
-    rad_interval
-        Its confidence interval.
-    confidence
-        Confidence of the verdict and the intervals.
-    trials
-        Counted runs.
-    studied
-        Calls that trained the attack; they are not counted.
-    passes
-        Counted runs in which the attack passed.
-    successes
-        Counted runs in which the guess was right.
+    rad, rad_interval
+        The extra risk of the attack, and its confidence interval.
+    trials, passes, successes
+        Counted runs, and how many of them were passes and right guesses. `studied` calls trained
+        the attack and are not counted.
     certificates
         Every certificate and the epsilon it refutes; they share the confidence.
-    sequential
-        Whether the audit could stop early.
-    claim
-        The claim, as plain data.
-    threat
-        The attacker, as plain data.
-    prior
-        A one-line summary of the population.
     notes
         Remarks on the audit.
-    seconds
-        Duration.
     trace
         If requested: the number of runs, what was certified by then (valid at every time), and the
         model-based estimate or None.
@@ -532,15 +476,6 @@ class Audit(Result):
         -------
         dict
             Only numbers, strings, lists and dicts.
-
-        Examples
-        --------
-        >>> import dprad
-        >>> coin = dprad.mechanisms.GRR(epsilon=1.0, size=2)
-        >>> prior = dprad.Prior.uniform(2)
-        >>> result = dprad.audit(coin, claim=coin.guarantee, prior=prior, trials=2000)
-        >>> result.to_dict()["trials"]
-        2000
 
         """
         plain = {f: getattr(self, f) for f in self.__slots__}
