@@ -40,11 +40,11 @@ def compare(
     sensitivity
         How far one record can move the number (default: the range of its values).
     clamp
-        The interval to which noisy numbers are moved, as low:high.
+        The interval to which noisy numbers are clipped, as low:high.
     population
-        What is known of the population.
+        What is known about the population.
     feared
-        What is feared.
+        The attacker.
     json
         Print the whole result as JSON.
 

@@ -21,13 +21,13 @@ def init(path: Path = Path("scenario.toml"), /, *, force: bool = False) -> int:
     path
         The file to write.
     force
-        Write over a file that is there.
+        Overwrite an existing file.
 
     """
     from dprad.show.scenario import EXAMPLE
 
     if path.exists() and not force:
-        raise DpradError(f"{path} is there already; choose another name, or add --force.")
+        raise DpradError(f"{path} already exists; choose another name, or add --force.")
     path.write_text(EXAMPLE, encoding="utf-8")
     show(f"Wrote {path}. Try: dprad assess {path}")
     return 0
@@ -40,7 +40,7 @@ def report(
     out: Annotated[Path, Parameter(name=["--out", "-o"])] = Path("report.html"),
     allow_code: Annotated[bool, Parameter(negative=())] = False,
 ) -> int:
-    """Answer every question of a scenario in one HTML file, to hand to others.
+    """Answer every question of a scenario in one HTML file, to share with others.
 
     Example: dprad report -o report.html
 
@@ -66,14 +66,14 @@ def report(
 
 
 def alone(given: dict[str, Any]) -> None:
-    """A scenario file says everything; other options are refused."""
+    """A scenario file contains everything; other options are refused."""
     for option, value in given.items():
         if value is not None:
-            raise DpradError(f"{option} has no meaning with a scenario file; write it there.")
+            raise DpradError(f"{option} does not apply with a scenario file; write it there.")
 
 
 def assessed(path: Path, *, json: bool) -> int:
-    """Every threat against every release; code 1 if what is accepted may be exceeded."""
+    """Every threat against every release; exit code 1 if the accepted risk may be exceeded."""
     from dprad.show.scenario import answer, load
 
     scenario = load(path)
@@ -99,7 +99,7 @@ def calibrated(path: Path, *, json: bool) -> int:
 
     scenario = load(path)
     if scenario.accepted is None:
-        raise DpradError(f"{path} does not say what is accepted: add [accepted] risk = 0.1.")
+        raise DpradError(f"{path} does not give an accepted risk: add [accepted] risk = 0.1.")
     found = answer(scenario, audits=False)
     if json:
         show_json(found.to_dict())

@@ -1,7 +1,7 @@
 """Results in, one self-contained HTML file out.
 
-The first screen is the sentence, the dots, the number and what it rests on. Then attackers,
-releases, noise, audits, each figure with its table, and how to make the report again.
+The first screen shows the sentence, the dots, the number and its assumptions. Then attackers,
+releases, noise and audits, each figure with its table, and how to reproduce the report.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from dprad.show.report.published import published, why
 from dprad.show.report.sections import Section
 from dprad.show.scenario import Answers, Scenario, answer
 
-# A table longer than this is cut, and says so.
+# A longer table is cut, with a note.
 LONGEST = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What the template is given."""
+    """The input of the template."""
 
     title: str
     lead: str
@@ -37,7 +37,7 @@ class Page:
     verdict: str
     assumptions: tuple[str, ...]
     sections: tuple[Section, ...] = field(default_factory=tuple)
-    asked: bool = False  # whether it is only asked if the record was used
+    asked: bool = False  # whether the only question is if the record was used
     note: str = ROUNDED
 
 
@@ -47,11 +47,25 @@ def report(results: Any, path: Any, *, title: str = "What does epsilon mean here
     Parameters
     ----------
     results
-        A result, or a list of them in any mixture.
+        A result, or a list of results of any kind.
     path
         The file to write.
     title
         The headline.
+
+    Returns
+    -------
+    Path
+        The file that was written.
+
+    Examples
+    --------
+    >>> import os, tempfile, dprad
+    >>> promise = dprad.PureDP(1.0, neighbours="replace-one")
+    >>> risk = dprad.assess(promise, prior=dprad.Prior.uniform(4))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     dprad.report(risk, os.path.join(folder, "report.html")).name
+    'report.html'
 
     """
     found = list(results) if isinstance(results, list | tuple) else [results]
@@ -75,13 +89,15 @@ def report(results: Any, path: Any, *, title: str = "What does epsilon mean here
 def report_scenario(
     scenario: Scenario, path: Any, *, command: str = "", allow_code: bool = False
 ) -> Path:
-    """Answer every question of a scenario and write the report, but not over what it reads."""
+    """Answer every question of a scenario and write the report, but not over its input files."""
     out = Path(path).resolve()
     data = scenario.population.get("data")
     inputs = [Path(scenario.name), *([] if data is None else [scenario.folder / str(data)])]
     for read in inputs:
         if read.exists() and out == read.resolve():
-            raise DpradError(f"{path} is read for this report; write it to another file.")
+            raise DpradError(
+                f"{path} is an input of this report; write the report to another file."
+            )
     found = answer(scenario, allow_code=allow_code)
     return _write(page_of(found, command), path)
 
@@ -92,7 +108,7 @@ def html_of(found: Answers, command: str = "") -> str:
 
 
 def page_of(found: Answers, command: str = "") -> Page:
-    """All sections of a scenario's report; the first release is told first."""
+    """All sections of a scenario's report; the first release comes first."""
     scenario = found.scenario
     accepted, exceeded = scenario.accepted, found.exceeded
     found = replace(
@@ -149,10 +165,10 @@ def _render(page: Page) -> str:
 
 
 def _write(page: Page, path: Any) -> Path:
-    """Beside it first, then in its place: never half a report."""
+    """Write to a temporary file, then rename: never half a report."""
     file, text = Path(path), _render(page)
     try:
-        if file.exists() and not file.is_file():  # a pipe, a terminal: not to be replaced
+        if file.exists() and not file.is_file():  # a pipe or a terminal is not replaced
             file.write_text(text, encoding="utf-8")
             return file
         beside = file.with_name(f".dprad-{secrets.token_hex(8)}.html")

@@ -21,15 +21,15 @@ from dprad.show.scenario import Answers, Scenario
 from dprad.show.scenario.release import Release
 from dprad.verbs.compare import compared as side_by_side
 
-# Values of the noise parameter on a curve, and how far it goes from the value in use.
+# Number of values on a curve, and its range around the value in use.
 POINTS, REACH = 25, 4.0
-# Bars in a figure, and sentences before it.
+# Most bars in a figure, and sentences before it.
 BARS, SAID = 12, 6
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading, sentences, a figure (SVG) and its table (first row: the heads)."""
+    """A heading, sentences, a figure (SVG) and its table (first row: the headings)."""
 
     title: str
     text: tuple[str, ...] = ()
@@ -67,7 +67,7 @@ def attackers(found: Answers) -> Section:
     text = list(dict.fromkeys(said))[:SAID]
     if len(named) > len(shown):
         text.append(f"The figure shows the first {len(shown)} of {len(named)}; the table has more.")
-    return Section("Who is feared", tuple(text), figure, tuple(rows))
+    return Section("The attackers", tuple(text), figure, tuple(rows))
 
 
 def bounds(found: Answers) -> list[Section]:
@@ -135,7 +135,7 @@ def curves(found: Answers) -> list[Section]:
 
 
 def compared(found: Answers) -> list[Section]:
-    """Risk against error of the mechanisms, where there are several that read the same."""
+    """Risk against error of the mechanisms, if several read the same."""
     scenario = found.scenario
     attacker, question = scenario.questions[0]
     run = [r for r in scenario.releases if r.mechanism is not None]
@@ -166,7 +166,7 @@ def _grid(low: float, high: float) -> list[float]:
 
 
 def noise(found: Answers) -> list[Section]:
-    """How much noise each release needs for what is accepted."""
+    """How much noise each release needs for the accepted risk."""
     scenario = found.scenario
     if scenario.accepted is None:
         return []
@@ -199,11 +199,11 @@ def noise(found: Answers) -> list[Section]:
 
 
 def audit(result: Audit, title: str) -> Section:
-    """What counted runs say."""
+    """The result of an audit."""
     figure = ""
     rows: tuple[tuple[str, ...], ...] = ()
     if result.trace:
-        figure = svg(lambda ax: plots.plot_audit(result, ax), label="The audit as it went")
+        figure = svg(lambda ax: plots.plot_audit(result, ax), label="The course of the audit")
         rows = (
             ("runs", "certified epsilon", "estimate"),
             *(
@@ -215,16 +215,16 @@ def audit(result: Audit, title: str) -> Section:
 
 
 def again(scenario: Scenario, command: str) -> Section:
-    """The scenario file behind it."""
+    """The scenario file behind the report."""
     text = (
         f"Made by dprad {dprad.__version__} from this scenario file"
         + (f", with: {command}" if command else "")
         + ".",
     )
-    # counts of people are theirs
-    code = "(It holds counts of the population, and is not shown.)"
+    # counts of people are private
+    code = "(It contains counts of the population, so it is not shown.)"
     code = code if "counts" in scenario.population else scenario.text
-    return Section("Make this report again", text, code=code)
+    return Section("Reproduce this report", text, code=code)
 
 
 def result_section(result: Any, prefix: str) -> Section:

@@ -16,7 +16,7 @@ from torch.func import functional_call, grad, vmap
 from dprad.errors import DpradError
 from dprad.training.gradients import Tensors
 
-# Gradient entries that are held at once.
+# Gradient entries held in memory at once.
 BLOCK_ENTRIES = 2**24
 
 
@@ -82,7 +82,7 @@ class Anything:
             if p.requires_grad and id(p) not in made:
                 raise DpradError(
                     f"fresh weights cannot be drawn: {name!r} belongs to a module without "
-                    "reset_parameters(). Say fresh=False to begin every run with the model's own."
+                    "reset_parameters(). Set fresh=False to start every run with the model's own."
                 )
         seed = int(torch.randint(2**62, (1,), generator=generator, device=generator.device))
         found: list[Tensors] = []

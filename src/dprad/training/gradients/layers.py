@@ -4,7 +4,7 @@ The gradient of a record at layer l is ``delta_l a_{l-1}^T`` (and delta_l for th
 squared norm is ``sum_l |delta_l|^2 (|a_{l-1}|^2 + 1)``: activations and deltas are enough. The
 first layers of all trainings make one large matrix product, since they read the same records.
 
-O(R n sum_l h_l h_{l-1}) a step, as a training without clipping; memory O(R n sum_l h_l).
+O(R n sum_l h_l h_{l-1}) per step, as for training without clipping; memory O(R n sum_l h_l).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch import nn
 
 from dprad.training.gradients import Tensors
 
-# Functions of single numbers: the ones that may stand between layers.
+# Elementwise functions that may stand between layers.
 ELEMENTWISE = (
     nn.ReLU,
     nn.Tanh,
@@ -44,10 +44,10 @@ class Layer:
 
 
 def perceptron(model: nn.Module, records: torch.Tensor) -> tuple[Layer, ...] | None:
-    """The layers of a plain `nn.Sequential`, or None if the model is something else.
+    """The layers of a plain `nn.Sequential`, or None for any other model.
 
-    Something else: layers that occur twice or share weights, weights that are made of others
-    (pruning, weight norm), hooks.
+    Other models: layers that occur twice or share weights, weights computed from others (pruning,
+    weight norm), hooks.
     """
     if type(model) is not nn.Sequential or any(_hooked(m) for m in model.modules()):
         return None
@@ -82,7 +82,7 @@ def _parts(model: nn.Sequential, *, flat: bool) -> list[tuple[nn.Linear, list[nn
 
 
 def _hooked(module: nn.Module) -> bool:
-    """Whether something listens to the module that might change what it does."""
+    """Whether a hook might change what the module does."""
     return bool(
         module._forward_hooks
         or module._forward_pre_hooks
@@ -153,7 +153,9 @@ class Layers:
         self.candidates = self.columns[:, known:].contiguous()
 
     def start(self, runs: int, generator: torch.Generator, *, fresh: bool) -> Tensors:
-        """Newly drawn: what `nn.Linear` does, uniform within 1/sqrt(inputs), for all at once."""
+        """Newly drawn as in `nn.Linear`: uniform within 1/sqrt(inputs), for all trainings at
+        once.
+        """
         found: Tensors = []
         for layer in self.layers:
             for p in layer.linear.parameters():

@@ -1,9 +1,9 @@
-"""Tally: what is kept of counted runs. Counts only, so that chunks add up in any order.
+"""Tally: the counts of runs. Counts only, so that chunks add up in any order.
 
 Runs in which the attack passed say nothing about the posterior cap and are counted as passes. The
 others are grouped by `blind`, the prior chance of the guess given what was known. `plus` and
 `minus` count runs in which the attack was right about the record but not about an independent one,
-and the other way round; they are kept where something is known, for the extra risk.
+and vice versa; they are kept if something is known, for the extra risk.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Tally:
 
     @classmethod
     def of(cls, blind: FloatArray, right: BoolArray, other: BoolArray | None) -> Tally:
-        """From runs: `blind` is NaN for a pass; `other` as told above, None if nothing is known."""
+        """From runs: `blind` is NaN for a pass; `other` is as above, None if nothing is known."""
         made = ~np.isnan(blind)
         named, hit = blind[made], right[made]
         groups: dict[float, tuple[int, int]] = {}
