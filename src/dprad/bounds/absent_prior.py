@@ -9,7 +9,7 @@ absent, and every b >= 0,
 
 Each g_z is concave, so for every multiplier the maximum is at most
 ``lam + sum_z max_q [g_z(q) - lam q]``, and that is jointly convex in (b, lam): any pair is valid,
-and the least is looked for. f0 is read as the polygon of the privacy-loss distribution, whose
+and the least is searched. f0 is read as the polygon of the privacy-loss distribution, whose
 vertices are the only places where the inner maximum can be.
 """
 
@@ -21,12 +21,12 @@ from dprad.game.game import Classes
 from dprad.model.guarantees import Guarantee
 from dprad.numerics.arrays import complements
 
-# What a sum of terms of both signs may be off by, of their sizes.
+# Possible error of a sum of terms of both signs, relative to their sizes.
 ROUNDING = 1e-15
 
 
 def proposition_f(guarantee: Guarantee, game: Classes) -> float:
-    """O(u log K) per evaluation for u distinct probabilities; some hundred evaluations."""
+    """O(u log K) per evaluation for u distinct probabilities; about a hundred evaluations."""
     from scipy.optimize import minimize_scalar
 
     pi, times = np.unique(game.probabilities, return_counts=True)
@@ -39,7 +39,7 @@ def proposition_f(guarantee: Guarantee, game: Classes) -> float:
     t = np.unique(np.r_[vertex, 1.0 - vertex])
     hit = 1.0 - loss.tradeoff(t)  # 1 - f0(q)
     miss = loss.tradeoff(1.0 - t)  # f0(1 - q)
-    # slopes are likelihood ratios: read off, not differenced, so that they are monotone
+    # slopes are likelihood ratios: read off, not differenced, so they are monotone
     ratio = np.r_[np.exp(loss.losses[::-1]), 0.0]
     middle = (t[1:] + t[:-1]) / 2
     hit_slope = ratio[np.searchsorted(edge, middle, "right") - 1]

@@ -1,4 +1,4 @@
-"""Runs of rows: the sets of each fiber, one after the other, as the envelopes walk them."""
+"""Runs of rows: the sets of each fiber, one after the other, as the envelopes process them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Runs:
 
     @classmethod
     def of(cls, begin: IntArray, rows: int) -> Runs:
-        """Runs that begin at these rows, of so many."""
+        """Runs that begin at these rows, given the total."""
         if len(begin) == 1:
-            return cls(begin, None)  # broadcasting does it
+            return cls(begin, None)  # broadcasting suffices
         return cls(begin, np.repeat(np.arange(len(begin)), np.diff(np.r_[begin, rows])))
 
     def top(self, values: FloatArray) -> FloatArray:
@@ -30,7 +30,7 @@ class Runs:
         return np.maximum.reduceat(values, self.begin, axis=0)
 
     def spread(self, values: FloatArray) -> FloatArray:
-        """The value of its run for every row."""
+        """For every row, the value of its run."""
         return values if self.run is None else values[self.run]
 
 

@@ -2,7 +2,7 @@
 
 Three forms, so that no m x m array need exist: one class per set (`Singletons`), intervals of
 classes on a line (`Windows`, by prefix sums), and anything else (`Relation`, sparse). In each,
-sets are grouped by fiber and stand likeliest first, which is how ties are broken.
+sets are grouped by fiber and sorted likeliest first, which is how ties are broken.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Sets(Protocol):
 
     @property
     def guess(self) -> IntArray:
-        """A guess (code of a target value) that is right about just this set in its fiber."""
+        """A guess (code of a target value) that is right about exactly this set in its fiber."""
 
     @property
     def sizes(self) -> IntArray:
@@ -134,7 +134,7 @@ class Windows:
     ) -> Windows:
         """Given the bounds, fiber and guess of every window, and the mass of every class."""
         total = np.r_[0.0, np.cumsum(mass)]
-        # the prefix difference can stray by a rounding error; a window never exceeds one
+        # the prefix difference can be off by a rounding error; a window never exceeds one
         weight = np.minimum(total[high] - total[low], 1.0)
         order = _likeliest_first(fiber, weight)
         return cls(low[order], high[order], fiber[order], weight[order], guess[order])
@@ -168,7 +168,7 @@ class Windows:
         return self._paint(np.argsort(-self.mass, kind="stable"), np.full(classes, -np.inf))
 
     def _paint(self, order: IntArray, result: FloatArray) -> FloatArray:
-        blank = list(range(len(result) + 1))  # the next class not yet painted, with short cuts
+        blank = list(range(len(result) + 1))  # the next unpainted class, with short cuts
         low, high, mass = self.low.tolist(), self.high.tolist(), self.mass.tolist()
         for i in order.tolist():
             at = low[i]

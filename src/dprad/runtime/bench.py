@@ -31,7 +31,7 @@ class Bench:
         self.leaving: set[asyncio.Task[None]] = set()
 
     async def run(self, work: Callable[..., Any], *task: Any, seconds: float) -> Any:
-        """``work(*task)`` in another process, or a `DpradError` after so many seconds."""
+        """``work(*task)`` in another process, or a `DpradError` after this many seconds."""
         if self.turn is None:
             self.turn = asyncio.Semaphore(self.seats)
         await self.turn.acquire()
