@@ -48,5 +48,5 @@ def from_opacus(engine: Any) -> Guarantee:
     total: dict[tuple[float, float], int] = {}
     for sigma, rate, steps in parts:
         total[sigma, rate] = total.get((sigma, rate), 0) + whole(steps, "steps", low=1)
-    found = [dpsgd(noise_multiplier=s, sample_rate=r, steps=n) for (s, r), n in total.items()]
-    return found[0].compose(*found[1:]) if len(found) > 1 else found[0]
+    promises = [dpsgd(noise_multiplier=s, sample_rate=r, steps=n) for (s, r), n in total.items()]
+    return promises[0].compose(*promises[1:]) if len(promises) > 1 else promises[0]

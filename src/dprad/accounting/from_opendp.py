@@ -70,8 +70,8 @@ def from_opendp(
     if name == "AbsoluteDistance":
         if span is None:
             raise DpradError(
-                "the promise of a measurement over AbsoluteDistance depends on how far the number moves: "
-                "give span=, the range of the query when one record is replaced."
+                "the promise over AbsoluteDistance depends on how far the number moves: give "
+                "span=, the range of the query when one record is replaced."
             )
         distance: float = number(span, "span", low=0)
     elif name in _DISTANCE:

@@ -145,7 +145,7 @@ class OptimalAttack:
         shape = np.asarray(known).shape[:1] if known is not None else ()
         if shape != (count,):
             raise DpradError(
-                f"known must say what is known about the person behind each of the {count} outputs, "
+                f"known must have one entry for each of the {count} outputs, "
                 f"but is {'missing' if known is None else 'of a different length'}."
             )
         number = dict(zip(self.labels.tolist(), fiber_of.tolist(), strict=True))
@@ -154,7 +154,7 @@ class OptimalAttack:
             return np.array([number[k] for k in given], dtype=np.intp)
         except (KeyError, TypeError):
             raise DpradError(
-                "known must hold what is known about records of the prior, but holds something else."
+                "known must hold what is known about records of the prior, but holds other values."
             ) from None
 
     def codes(self, outputs: Any, fiber: IntArray, rng: np.random.Generator) -> IntArray:

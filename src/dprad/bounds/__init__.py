@@ -122,7 +122,7 @@ def evaluate(guarantee: Guarantee, game: Game) -> tuple[Bound, ...]:
         "add-remove": guarantee.neighbours == ADD_REMOVE,
         "static": isinstance(guarantee, GaussianDP) and guarantee.static,
     }
-    found = []
+    rows = []
     for row in TABLE:
         lacking = [NEEDS[need] for need in row.needs if not facts[need]]
         value = None
@@ -131,7 +131,7 @@ def evaluate(guarantee: Guarantee, game: Game) -> tuple[Bound, ...]:
             # more than 1 - kappa is impossible, and so is any risk if nothing can be guessed
             most = 1.0 if row.measure == "rero" else game.unlike * (game.p_plus > 0)
             value = most if np.isnan(raw) else float(min(most, max(0.0, raw) * (1.0 + ROUNDING)))
-        found.append(
+        rows.append(
             Bound(
                 name=row.name,
                 title=row.title,
@@ -141,7 +141,7 @@ def evaluate(guarantee: Guarantee, game: Game) -> tuple[Bound, ...]:
                 reason="; ".join(lacking),
             )
         )
-    return tuple(found)
+    return tuple(rows)
 
 
 def least(table: tuple[Bound, ...], measure: str) -> tuple[Bound, float]:

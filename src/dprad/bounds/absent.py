@@ -10,8 +10,8 @@ E2, any masses:        a parabola near k that turns into (sqrt|x - k| - const)^2
 
 Masses 0 and 1 need not be counted (such sets gain nothing), so a and b are `least` and `most`.
 
-This is much better than converting the promise to replace-one first: 0.4377 against 0.5876 for 1-GDP when
-everything is known. For uniform priors and nothing known E1 cannot be improved (Theorem D).
+This is much better than converting the promise to replace-one first: 0.4377 against 0.5876 for
+1-GDP when everything is known. For uniform priors and nothing known E1 is optimal (Theorem D).
 """
 
 from __future__ import annotations
@@ -73,11 +73,11 @@ def theorem_e2(guarantee: Guarantee, game: Game) -> float:  # noqa: ARG001 - hol
     spread = [float(np.log(guarantee.tv + 1e-300)), 0.0, float(fine.losses[-1]) / 2]
     best, search, exact = 1.0, on(coarse), on(fine)
     for start in spread:
-        found = minimize(
+        minimum = minimize(
             search,
             np.array([start, 0.0]),
             method="Nelder-Mead",
             options={"xatol": 1e-9, "fatol": 1e-12, "maxiter": 400},
         )
-        best = min(best, exact(found.x))
+        best = min(best, exact(minimum.x))
     return best

@@ -65,18 +65,18 @@ def proposition_f(guarantee: Guarantee, game: Classes) -> float:
     def over_multiplier(b: float) -> float:
         highest = max(b, float(pi.max()) * (1.0 + b)) * float(hit_slope[0])
         lowest = float(np.log(1e-12 * max(b, float(pi.min()))))
-        found = minimize_scalar(
+        inner = minimize_scalar(
             lambda x: dual(b, float(np.exp(x))),
             bounds=(lowest, max(lowest + 1.0, float(np.log(highest + 1e-300)))),
             method="bounded",
             options={"xatol": 1e-7, "maxiter": 60},
         )
-        return float(found.fun)
+        return float(inner.fun)
 
-    found = minimize_scalar(
+    outer = minimize_scalar(
         over_multiplier,
         bounds=(0.0, float(pi.max())),
         method="bounded",
         options={"xatol": 1e-6 * float(pi.max()), "maxiter": 40},
     )
-    return float(min(found.fun, over_multiplier(0.0), over_multiplier(float(pi.max()))))
+    return float(min(outer.fun, over_multiplier(0.0), over_multiplier(float(pi.max()))))

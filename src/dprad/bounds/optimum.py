@@ -114,5 +114,5 @@ def proposition_w(guarantee: Guarantee, game: Classes) -> float:
     values = [at(float(x)) for x in grid]
     best = int(np.argmin(values))
     bracket = (float(grid[max(best - 1, 0)]), float(grid[min(best + 1, GRID - 1)]))
-    found = minimize_scalar(at, bounds=bracket, method="bounded", options={"xatol": 1e-10})
-    return float(min(found.fun, *values))
+    minimum = minimize_scalar(at, bounds=bracket, method="bounded", options={"xatol": 1e-10})
+    return float(min(minimum.fun, *values))

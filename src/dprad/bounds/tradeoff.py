@@ -26,8 +26,8 @@ def _gap(guarantee: Guarantee, low: float, high: float) -> float:
     """Max of 1 - f(a) - a over [low, high].
 
     f falls, so the fixed point is beyond `low` if f(low) >= low, and before `high` if
-    f(high) <= high. (Comparing with (1 - TV)/2 itself would be unsafe: for a large epsilon it is rounded
-    to 0, below a tiny `low` that it exceeds.) If in doubt, it is inside: TV.
+    f(high) <= high. (Comparing with (1 - TV)/2 itself would be unsafe: for a large epsilon it is
+    rounded to 0, below a tiny `low` that it exceeds.) If in doubt, it is inside: TV.
     """
     first, last = float(guarantee.tradeoff(low)), float(guarantee.tradeoff(high))
     if first >= low * (1.0 - ROUNDING) and last <= high * (1.0 + ROUNDING) + ROUNDING:

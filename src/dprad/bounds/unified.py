@@ -155,15 +155,15 @@ def _listed(game: Classes) -> Separations:
         options = np.vstack([member[sets.fiber == x], np.zeros((1, m), dtype=bool)])
         attacks = (attacks[:, None, :] | options[None, :, :]).reshape(-1, m)
     mass = attacks @ pi
-    found: dict[bytes, tuple[FloatArray, float]] = {}
+    groups: dict[bytes, tuple[FloatArray, float]] = {}
     for z in range(m):
         inside = attacks[:, z]
         for z0 in np.flatnonzero(~attacks[inside].all(axis=0)):
             masses = np.unique(mass[inside & ~attacks[:, z0]])
             key = masses.tobytes()
-            found[key] = masses, found.get(key, (masses, 0.0))[1] + pi[z] * pi[z0]
-    weight = np.array([w for _, w in found.values()])
-    listed = tuple(masses for masses, _ in found.values())
+            groups[key] = masses, groups.get(key, (masses, 0.0))[1] + pi[z] * pi[z0]
+    weight = np.array([w for _, w in groups.values()])
+    listed = tuple(masses for masses, _ in groups.values())
     low = np.array([masses[0] for masses in listed])
     high = np.array([masses[-1] for masses in listed])
     return Separations(weight, low, high, listed)

@@ -128,14 +128,14 @@ def _cut_laplace(mechanism: CutLaplace, posed: Posed, sampling: Sampling) -> Sol
 
 @solve.register
 def _gaussian(mechanism: Gaussian, posed: Posed, sampling: Sampling) -> Solution:
-    found = solve_gaussian(mechanism, posed.game, posed.read, posed.pi)
-    return found or estimate(mechanism, posed.game, posed.read, posed.pi, sampling)
+    solution = solve_gaussian(mechanism, posed.game, posed.read, posed.pi)
+    return solution or estimate(mechanism, posed.game, posed.read, posed.pi, sampling)
 
 
 @solve.register
 def _density(mechanism: Density, posed: Posed, sampling: Sampling) -> Solution:
-    found = solve_density(mechanism, posed.game, posed.read, posed.pi)
-    return found or estimate(mechanism, posed.game, posed.read, posed.pi, sampling)
+    solution = solve_density(mechanism, posed.game, posed.read, posed.pi)
+    return solution or estimate(mechanism, posed.game, posed.read, posed.pi, sampling)
 
 
 @solve.register

@@ -2,10 +2,10 @@
 
     RAD* = sum_o sum_x max_{g or pass} sum_{z in S(g) & fiber x} pi_z ( p(o|z) - pbar(o) )
 
-The channel is processed in blocks: by rows if one running maximum per output suffices (nothing known,
-one class per set), else by columns; no array as large as the channel is made. Cost: O(m K) for one
-class per set and for windows, O(members of the success relation x K) otherwise; memory for a few
-blocks of `BLOCK_ENTRIES` numbers.
+The channel is processed in blocks: by rows if one running maximum per output suffices (nothing
+known, one class per set), else by columns; no array as large as the channel is made. Cost: O(m K)
+for one class per set and for windows, O(members of the success relation x K) otherwise; memory for
+a few blocks of `BLOCK_ENTRIES` numbers.
 """
 
 from __future__ import annotations

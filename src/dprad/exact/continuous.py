@@ -190,20 +190,20 @@ def solve_continuous(
     nowhere = np.zeros(len(unique), dtype=np.intp)
     sets = Windows.of(unique[:, 0], unique[:, 1], nowhere, cells.mass, nowhere)
     table = game.over(cells.mass, np.zeros(len(cells.mass), dtype=np.intp), sets)
-    found = finite(Posed(table, cells.middle))
-    inner = found.interval or (found.rad, found.rad)
+    solution = finite(Posed(table, cells.middle))
+    inner = solution.interval or (solution.rad, solution.rad)
     around = (max(0.0, inner[0] - moved - ROUNDING), inner[1] + moved + slid + ROUNDING)
-    return _labelled(replace(found, interval=around))
+    return _labelled(replace(solution, interval=around))
 
 
-def _labelled(found: Solution) -> Solution:
+def _labelled(solution: Solution) -> Solution:
     """Exact, an estimate if the finite game was one, or only a bound if cells ran out."""
-    assert found.interval is not None
-    if found.kind == "estimate":
-        return replace(found, method=f"{found.method}, over cells of the prior")
-    if found.interval[1] - found.interval[0] > ACCEPTED:
-        return replace(found, rad=found.interval[1], kind="upper-bound", method=_METHOD)
-    return replace(found, method=_METHOD)
+    assert solution.interval is not None
+    if solution.kind == "estimate":
+        return replace(solution, method=f"{solution.method}, over cells of the prior")
+    if solution.interval[1] - solution.interval[0] > ACCEPTED:
+        return replace(solution, rad=solution.interval[1], kind="upper-bound", method=_METHOD)
+    return replace(solution, method=_METHOD)
 
 
 def _everything(prior: Prior, smooth: Smoothness, game: Game, finite: Finite) -> Solution:

@@ -7,8 +7,8 @@ upper envelope of these lines and of the zero line of passing, and each piece in
 form to ``h (A (1/y1 - 1/y2) + B (y2 - y1)) / 2``. Beyond the outermost values all outputs say
 the same.
 
-All gaps of a block and all fibers are processed at once, from one corner of the envelope to the next.
-O(m R p) for m values, R sets and p pieces per envelope (few); memory a few blocks.
+All gaps of a block and all fibers are processed at once, from one corner of the envelope to the
+next. O(m R p) for m values, R sets and p pieces per envelope (few); memory a few blocks.
 
 Nothing known, and one class per set or records read in the order of their targets: most sets can be
 skipped. All sets to the left of a block of gaps gain ``a X - b P``, with a their weight seen
@@ -277,12 +277,12 @@ def _until(
 
 def _scan(weight: FloatArray, value: FloatArray) -> FloatArray:
     """Of each member, all weight up to it as seen from there: a recurrence, nothing cancels."""
-    total, found = 0.0, []
+    total, sums = 0.0, []
     fade = np.exp(-np.diff(value, prepend=value[:1]))
     for w, f in zip(weight.tolist(), fade.tolist(), strict=True):
         total = total * f + w
-        found.append(total)
-    return np.array(found)
+        sums.append(total)
+    return np.array(sums)
 
 
 def _rivals(a: FloatArray, b: FloatArray, begin: float, end: float) -> IntArray:
@@ -299,9 +299,9 @@ def _rivals(a: FloatArray, b: FloatArray, begin: float, end: float) -> IntArray:
     top = max(a[i] - b[i] * r, a[j] - b[j] * r)
     kept = a - b * r >= top - SAME * (a + b * r)
     kept[[i, j, int(np.argmax(a))]] = True
-    found = np.flatnonzero(kept)
+    places = np.flatnonzero(kept)
     # one of several equal lines suffices
-    return found[np.unique(np.stack([a[found], b[found]]), axis=1, return_index=True)[1]]
+    return places[np.unique(np.stack([a[places], b[places]]), axis=1, return_index=True)[1]]
 
 
 def _gaps(

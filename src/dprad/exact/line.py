@@ -2,12 +2,12 @@
 
 On each panel every density is a Legendre series, so every gain is one too. Let the attack name one
 set per panel and fiber, that with the largest mean gain: its value is exact, and a lower bound on
-RAD*. What another set T could add is the positive part of gain_T - gain_S, a series
-``-d_0 - d_1 x - ...`` that stays below the line ``-d_0 - d_1 x + sum_{k>=2} |d_k|``. The largest of
-these lines and zero is convex in x, so its integral is at most half the width times the sum of its
-values at both ends: the error bound of the panel. Rivals whose line is nowhere positive are
-dropped; panels with an error left are halved, together with their rivals. Since differences of gains
-are bounded, not the gains, nearly equal guesses are separated like any others.
+RAD*. What another set T could add is the positive part of gain_T - gain_S, a series ``-d_0 - d_1 x
+- ...`` that stays below the line ``-d_0 - d_1 x + sum_{k>=2} |d_k|``. The largest of these lines
+and zero is convex in x, so its integral is at most half the width times the sum of its values at
+both ends: the error bound of the panel. Rivals whose line is nowhere positive are dropped; panels
+with an error left are halved, together with their rivals. Since differences of gains are bounded,
+not the gains, nearly equal guesses are separated like any others.
 
 O(P m) for P initial panels and m values, then O(1) per round for each change of the best guess.
 """
@@ -102,13 +102,13 @@ def solve_density(
 ) -> Solution | None:
     """Records z with probability pi[z] read as values[z]; None if panels cannot decide."""
     weight, points = game.at_values(values, pi)
-    found = mechanism.panels(points)
-    total = 2 * found.series[..., 0] @ found.half
-    error = 2 * (float(found.error.sum()) + float(np.abs(total - 1.0).max()))
+    panels = mechanism.panels(points)
+    total = 2 * panels.series[..., 0] @ panels.half
+    error = 2 * (float(panels.error.sum()) + float(np.abs(total - 1.0).max()))
     step = max(1, block(BLOCK_ENTRIES) // (legendre.TERMS * _width(game, points)))
-    parts = [slice(a, a + step) for a in range(0, len(found.half), step)]
-    blocks = ((found.half[part], found.series[:, part]) for part in parts)
-    line = Line(blocks, len(found.half), np.zeros((len(points), 0)), error)
+    parts = [slice(a, a + step) for a in range(0, len(panels.half), step)]
+    blocks = ((panels.half[part], panels.series[:, part]) for part in parts)
+    line = Line(blocks, len(panels.half), np.zeros((len(points), 0)), error)
     return _solve(line, game, weight, _ESTIMATED)
 
 

@@ -55,12 +55,12 @@ def estimate(
     # independent of the memory limit, so that it does not change the draws
     step = max(1, min(BLOCK_DRAWS, BLOCK_ENTRIES // width))
     plan = [min(step, sampling.trials - a) for a in range(0, sampling.trials, step)]
-    found, done = [], 0
+    blocks, done = [], 0
     for drawn in stream(draw, list(enumerate(plan)), sampling.workers, threads=True):
-        found.append(drawn)
+        blocks.append(drawn)
         done += drawn.shape[1]
         tell("draws", done, sampling.trials)
-    gain, luck, hits = np.concatenate(found, axis=1)
+    gain, luck, hits = np.concatenate(blocks, axis=1)
     return Solution(
         rad=float(gain.mean()),
         success_out=float(luck.mean()),
@@ -91,13 +91,13 @@ def brackets(game: Classes, weight: Any, log: FloatArray) -> FloatArray:
     named = np.where(gain >= best[run] - 1e-12, sets.mass[:, None], 0.0)
     chosen = np.maximum.reduceat(named, begin, axis=0)
     guess = best > 1e-12 if game.membership else best >= -1e-12
-    found = [
+    terms = [
         np.maximum(best, 0.0).sum(axis=0),
         np.where(guess, chosen, 0.0).sum(axis=0),
         np.maximum.reduceat(hit, begin, axis=0).sum(axis=0),
     ]
     # rounding may push a term slightly out of [0, 1]
-    return np.asarray(np.clip(np.stack(found), 0.0, 1.0))
+    return np.asarray(np.clip(np.stack(terms), 0.0, 1.0))
 
 
 def part(outputs: Any, some: Any) -> Any:

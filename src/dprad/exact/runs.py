@@ -37,7 +37,9 @@ class Runs:
 def steepest(
     a: FloatArray, b: FloatArray, mass: FloatArray, among: BoolArray, runs: Runs
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Of the lines marked, by fiber and gap: the steepest, of these the highest, the likeliest."""
+    """Among the marked lines, by fiber and gap: the steepest, then the highest, then the
+    likeliest.
+    """
     slope = runs.top(np.where(among, b, -np.inf))
     among = among & (b == runs.spread(slope))
     line = runs.top(np.where(among, a, -np.inf))

@@ -1,8 +1,8 @@
 """Piecewise constant densities (staircase, Duchi, piecewise, hybrid): exact channels.
 
 Between two neighbouring ends of pieces, of any record, all outputs carry the same information: one
-column of a channel. The staircase repeats beyond the outermost records, each period e^-epsilon times
-as likely as the last: one period stands for all. O(m K) for K = O(m) columns.
+column of a channel. The staircase repeats beyond the outermost records, each period e^-epsilon
+times as likely as the last: one period stands for all. O(m K) for K = O(m) columns.
 """
 
 from __future__ import annotations

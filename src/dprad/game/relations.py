@@ -81,7 +81,7 @@ def _line(low: IntArray, high: IntArray) -> Success:
         key = fiber * width + own
         pairs = np.stack([left, right], axis=1)
         windows, guess = np.unique(pairs, axis=0, return_index=True)
-        found: list[IntArray] = []
+        rows: list[IntArray] = []
         many = max(1, block(BLOCK_ENTRIES) // len(windows))
         fibers = fiber[starts(fiber)]
         for begin in range(0, len(fibers), many):
@@ -92,8 +92,8 @@ def _line(low: IntArray, high: IntArray) -> Success:
             bounds = np.stack([a[full], b[full]], axis=1)
             bounds, index = np.unique(bounds, axis=0, return_index=True)
             named = np.broadcast_to(guess, full.shape)[full][index]
-            found.append(np.column_stack([bounds, named]))
-        a, b, named = np.concatenate(found).T
+            rows.append(np.column_stack([bounds, named]))
+        a, b, named = np.concatenate(rows).T
         if np.all(b - a == 1):
             return Singletons.of(np.unique(a), fiber, mass, first[own])
         return Windows.of(a, b, fiber[a], mass, named)

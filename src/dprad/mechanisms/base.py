@@ -409,7 +409,8 @@ class Finite(Categorical):
         codes = np.asarray(outputs)
         if codes.dtype.kind not in "iub" or codes.min() < 0 or codes.max() >= self.count:
             raise DpradError(
-                f"run must return a number from 0 to {self.count - 1}, as {type(self).__name__} does."
+                f"run must return a number from 0 to {self.count - 1}, as "
+                f"{type(self).__name__} does."
             )
         return codes.astype(np.intp)
 

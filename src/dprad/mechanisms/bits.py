@@ -70,11 +70,11 @@ def count(sets: Words) -> IntArray:
 
 def pick(sets: Words, rng: np.random.Generator) -> IntArray:
     """A member of each set, all equally likely; -1 if it has none. O(words) per set."""
-    found = np.full(len(sets), -1, dtype=np.intp)
+    members = np.full(len(sets), -1, dtype=np.intp)
     step = max(1, 8 * BLOCK_WORDS // max(sets.shape[1], 8))
     for a in range(0, len(sets), step):
-        found[a : a + step] = _pick(sets[a : a + step], rng)
-    return found
+        members[a : a + step] = _pick(sets[a : a + step], rng)
+    return members
 
 
 def _pick(sets: Words, rng: np.random.Generator) -> IntArray:

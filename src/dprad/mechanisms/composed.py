@@ -1,7 +1,7 @@
 """Composed and Repeated: several releases about the same record, seen together.
 
-Given the record, the releases are independent, so log-likelihoods add up. Here a step may not depend
-on earlier outputs; the promise nevertheless composes adaptively.
+Given the record, the releases are independent, so log-likelihoods add up. Here a step may not
+depend on earlier outputs; the promise nevertheless composes adaptively.
 """
 
 from __future__ import annotations

@@ -129,8 +129,8 @@ class Density(Mechanism):
 
     def panels(self, records: FloatArray) -> Panels:
         """The resolved densities of these records; a `DpradError` if one is not normalised."""
-        found = self._resolve(records)
-        total = _integrals(found)
+        resolved = self._resolve(records)
+        total = _integrals(resolved)
         bad = np.flatnonzero(~(np.abs(total - 1.0) <= NORMALISED))
         if len(bad):
             low, high = self.bounds
@@ -139,7 +139,7 @@ class Density(Mechanism):
                 f"{record(float(records[bad[0]]), int(bad[0]) + 1)} its integral is "
                 f"{total[bad[0]]:.6g}."
             )
-        return found
+        return resolved
 
     def _resolve(self, records: FloatArray) -> Panels:
         """O(m p) evaluations for p final panels."""

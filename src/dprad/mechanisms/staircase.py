@@ -1,8 +1,8 @@
 """Staircase noise (Geng and Viswanath): a density that falls by steps.
 
 Steps have the length of the sensitivity. With k = floor(|x|/sensitivity), the density is
-``a e^{-k eps}`` on the first share `gamma` of a step and ``a e^{-(k+1) eps}`` on the rest. The default gamma,
-``1/(1 + e^{eps/2})``, gives the least mean absolute error of all epsilon-DP noise.
+``a e^{-k eps}`` on the first share `gamma` of a step and ``a e^{-(k+1) eps}`` on the rest. The
+default gamma, ``1/(1 + e^{eps/2})``, gives the least mean absolute error of all epsilon-DP noise.
 """
 
 from __future__ import annotations

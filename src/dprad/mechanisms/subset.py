@@ -117,7 +117,8 @@ class SubsetSelection(SetMechanism):
         packed.put(sets, codes, none)
         lack = wanted - packed.count(sets)
         if lack.sum() > MANY * len(codes):
-            # few enough draws that most sets still lack some members: some draws are members already
+            # few enough draws that most sets still lack some members: some draws are members
+            # already
             aim = np.maximum(lack - np.sqrt(np.maximum(lack, 0) * (w / m)), 0.0)
             draws = np.log1p(-aim / (m - wanted + lack)) / np.log1p(-1.0 / m)
             packed.scatter(sets, np.maximum(draws.astype(np.intp), lack), m, rng)
@@ -164,7 +165,7 @@ class SubsetSelection(SetMechanism):
 
     @property
     def members(self) -> int:
-        """w."""
+        """The set size w."""
         return self.subset
 
     def edges(self) -> list[float]:

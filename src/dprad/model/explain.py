@@ -179,7 +179,7 @@ def audit(result: Audit) -> str:
         )
         lines.append(
             f"If it is the supposed mechanism, it behaves like epsilon = "
-            f"{result.epsilon_estimate:.3f} ({low} to {high}). This is an estimate; it refutes nothing."
+            f"{result.epsilon_estimate:.3f} ({low} to {high}). This estimate refutes nothing."
         )
     lines.append(
         f"The attack guessed in {result.trials - result.passes:,} of {result.trials:,} runs and "
@@ -227,7 +227,7 @@ def details(result: Risk, *, every_bound: bool = False) -> str:
         lines.append(f"A blind guess, without any release, is right in {share(result.baseline)}.")
     if result.kind == "upper-bound":
         lines.append(
-            f"The attacker's total success rate, whatever the cause, is at most {above(result.rero)}."
+            f"The attacker's total success rate, for any reason, is at most {above(result.rero)}."
         )
     elif not membership(result.threat):
         lines.append(
@@ -281,7 +281,7 @@ def share(probability: float) -> str:
 
 
 def above(value: float, digits: int = 4) -> str:
-    """This many decimals, rounded up; two significant digits if the value is small."""
+    """Rounded up to this many decimals; to two significant digits if the value is small."""
     if 0 < value < 10.0 ** (1 - digits):
         places = 1 - math.floor(math.log10(value))
         return f"{math.ceil(value * 10**places - 1e-6) / 10**places:.1e}"

@@ -4,8 +4,8 @@ The pair (P, Q) is stored as the masses of P at losses ``step * (first + i)`` an
 mass of Q at loss x is ``exp(-x)`` times that of P, and what Q lacks to one sits at loss minus
 infinity. Its privacy profile is ``delta(eps) = sum (p - e^eps q)_+``.
 
-Everything here errs on the safe side. Moving mass from a loss to the two grid points around it, such
-that P and Q keep their totals, replaces the profile by its chords. A profile is convex, so the
+Everything here errs on the safe side. Moving mass from a loss to the two grid points around it,
+such that P and Q keep their totals, replaces the profile by its chords. A profile is convex, so the
 new pair dominates the old one. Dominating pairs compose under adaptive composition (Zhu, Dong and
 Wang 2022), which adds losses and so stays on the grid.
 """

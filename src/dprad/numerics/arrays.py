@@ -19,8 +19,8 @@ def distinct(values: Column) -> tuple[Column, IntArray]:
         return values, np.arange(len(values))
     if len(values) and values[0] == values[-1] and bool(np.all(values == values[0])):
         return values[:1], np.zeros(len(values), dtype=np.intp)
-    found, place = np.unique(values, return_inverse=True)
-    return found, place.reshape(-1).astype(np.intp, copy=False)
+    unique, place = np.unique(values, return_inverse=True)
+    return unique, place.reshape(-1).astype(np.intp, copy=False)
 
 
 def complements(probabilities: FloatArray, times: Any = 1) -> FloatArray:

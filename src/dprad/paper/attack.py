@@ -1,8 +1,8 @@
 """The paper's rule against DP-SGD (its Algorithm 2), as published: for comparison.
 
 It guesses the candidate whose gradients correlate best with what was seen, if that beats the mean
-over all candidates. It drops the norms of the gradients and uses a mean of logarithms instead of the
-logarithm of a mean, so it is not the optimal attack; `dprad.optimal_attack` is.
+over all candidates. It drops the norms of the gradients and uses a mean of logarithms instead of
+the logarithm of a mean, so it is not the optimal attack; `dprad.optimal_attack` is.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ def paper_audit(
             return answer(dataclasses.replace(at, epsilon=epsilon), question, Sampling()).rad
 
         highest = min(24.0, mechanism.highest)
-        found = model.estimate(curve, rad, (rad, rad), highest=highest, monotone=False)
-        estimates.append(found.epsilon)
+        fit = model.estimate(curve, rad, (rad, rad), highest=highest, monotone=False)
+        estimates.append(fit.epsilon)
     every = np.array(estimates)
     return PaperAudit(float(every.mean()), float(every.std()), tuple(estimates))

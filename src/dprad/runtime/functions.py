@@ -22,11 +22,11 @@ def load(name: str, folder: Any = None) -> Any:
     if here not in sys.path:
         sys.path.append(here)  # last, so that no file in it shadows an installed module
     try:
-        found: Any = importlib.import_module(module)
+        target: Any = importlib.import_module(module)
     except (Exception, SystemExit) as error:
         raise DpradError(f"{module} cannot be imported: {told(error)}.") from None
     for part in path.split("."):
-        if not hasattr(found, part):
+        if not hasattr(target, part):
             raise DpradError(f"{module} has nothing called {path!r}.")
-        found = getattr(found, part)
-    return found
+        target = getattr(target, part)
+    return target

@@ -158,7 +158,7 @@ def _bytes(memory: float | str) -> float:
         size = 0.0
     if isinstance(memory, bool) or not 1e6 <= size < float("inf"):
         raise DpradError(
-            'memory must be at least 1 MB, as a number of bytes or a string such as "500 MB", but is '
+            'memory must be at least 1 MB, in bytes or as a string such as "500 MB", but is '
             f"{memory!r}."
         )
     return size

@@ -63,7 +63,7 @@ class Meter:
         rate = done / max(now - self.begin, 1e-9)
         left = (self.total - done) / max(rate, 1e-9)
         sys.stderr.write(
-            f"\r{done:,} of {self.total:,} {self.what}, {rate:,.0f} per second, {left:,.0f} s left   "
+            f"\r{done:,} of {self.total:,} {self.what}, {rate:,.0f}/s, {left:,.0f} s left   "
         )
         sys.stderr.flush()
 

@@ -7,8 +7,8 @@ of privacy losses of a step is put on a grid, each cell split between its ends s
 dominates, and composed by one Fourier transform; both directions, since they differ. The guarantee
 itself converts to replace-one (removing, then adding).
 
-Shuffled batches of fixed size are *not* covered; the Poisson numbers are customary for them, but not
-proven.
+Shuffled batches of fixed size are *not* covered; the Poisson numbers are customary for them, but
+not proven.
 """
 
 from __future__ import annotations

@@ -221,7 +221,7 @@ class DPSGD(Categorical):
         import torch
 
         codes = categories(records, self.size, "DPSGD").reshape(-1)
-        found = np.empty((len(codes), 2, self.size))
+        outputs = np.empty((len(codes), 2, self.size))
         size, begin = self.chunk or self._chunk(), time.monotonic()
         meter = Meter(sys.stderr.isatty(), len(codes), begin, what="trainings")
         for a in range(0, len(codes), size):
@@ -229,17 +229,17 @@ class DPSGD(Categorical):
             generator.manual_seed(int(rng.integers(2**63)))
             some = torch.as_tensor(codes[a : a + size]).to(self.device)
             with torch.no_grad():
-                found[a : a + size] = self._train(some, generator).cpu().numpy()
+                outputs[a : a + size] = self._train(some, generator).cpu().numpy()
             if a == 0 and self.device == "cpu":
                 self._tell(time.monotonic() - begin, len(some), len(codes))
             meter.show(min(a + size, len(codes)))
         meter.close()
-        if not np.all(np.isfinite(found)):
+        if not np.all(np.isfinite(outputs)):
             raise DpradError(
                 "the training diverged: gradients are not finite. Lower learning_rate, or check "
                 "the data."
             )
-        return found
+        return outputs
 
     def _train(self, codes: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
         import torch
@@ -249,7 +249,7 @@ class DPSGD(Categorical):
         known = len(self.known[1])
         rate = self.learning_rate * self.clip / (q * (known + 1)) if q > 0 else 0.0
         options: Any = {"dtype": weights[0].dtype, "device": weights[0].device}
-        found = torch.zeros(runs, 2, self.size, dtype=torch.float64, device=weights[0].device)
+        output = torch.zeros(runs, 2, self.size, dtype=torch.float64, device=weights[0].device)
         drawn = present = None
         for _ in range(self.steps):
             if q < 1:
@@ -272,11 +272,11 @@ class DPSGD(Categorical):
                     torch.full_like(score, math.log1p(-q)),
                     score + (math.log(q) if q > 0 else -math.inf),
                 )
-            found[:, 0] += score
-            found[:, 1] += product * self.clip**2
+            output[:, 0] += score
+            output[:, 1] += product * self.clip**2
             for w, t, g in zip(weights, step.total, seen, strict=True):
                 w.sub_(t.add_(g), alpha=rate)
-        return found
+        return output
 
     def _chunk(self) -> int:
         """The number of trainings that fit at once."""
@@ -338,7 +338,7 @@ class DPSGD(Categorical):
 
 
 def _positive(value: Any, name: str, hint: str) -> float:
-    found = number(value, name, low=0, hint=hint)
-    if found == 0:
+    result = number(value, name, low=0, hint=hint)
+    if result == 0:
         raise DpradError(f"{name} must be positive, but is {value!r}. {hint}")
-    return found
+    return result

@@ -121,7 +121,7 @@ class Recording:
         mask = _mask(drawn, self.steps, count, rate)
         if mask is None:
             self._whole(count + 1)
-        found = torch.zeros(len(records) - count, dtype=torch.float64, device=device)
+        total = torch.zeros(len(records) - count, dtype=torch.float64, device=device)
         for t in range(self.steps):
             # a step is a training of its own
             made = engine(bare, records, labels, count, loss, self.clips[t])
@@ -136,8 +136,8 @@ class Recording:
             if rate < 1:
                 absent = torch.full_like(score, math.log1p(-rate))
                 score = torch.logaddexp(absent, score + math.log(max(rate, 1e-300)))
-            found += score
-        return np.asarray(found.cpu().numpy())
+            total += score
+        return np.asarray(total.cpu().numpy())
 
     def _whole(self, people: int) -> None:
         """Without `drawn`, every step must have used the whole data."""

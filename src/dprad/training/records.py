@@ -93,7 +93,7 @@ def _per_record(model: Any, records: Any, labels: Any, loss: Any, known: int) ->
             )
         if isinstance(module, nn.modules.dropout._DropoutNd) and module.training and module.p > 0:
             raise DpradError(
-                f"model has dropout ({name}), whose random numbers the attacker would need to know. "
+                f"model has dropout ({name}), whose random numbers the attacker would need. "
                 "Call model.eval(), or remove it."
             )
     model = copy.deepcopy(model).to(records.device, records.dtype)

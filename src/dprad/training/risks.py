@@ -206,8 +206,8 @@ def _risk(
 
     right, luck = count(best_attack(mechanism, question))
     ruled = count(paper_attack(mechanism, prior=prior, threat=threat, query=query))
-    found = bounds.evaluate(mechanism.guarantee, game)
-    best, bound = bounds.least(found, "rad")
+    table = bounds.evaluate(mechanism.guarantee, game)
+    best, bound = bounds.least(table, "rad")
     paper = None
     if mechanism.sample_rate == 1:
         curve = bounds.evaluate(mechanism.paper_guarantee, game)
@@ -230,7 +230,7 @@ def _risk(
         paper_rule_interval=interval_of(*ruled, game, level),
         bound=bound,
         bound_title=best.title,
-        bounds=found,
+        bounds=table,
         paper_bound=paper,
         trainings=n,
     )

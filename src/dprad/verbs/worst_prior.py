@@ -175,12 +175,12 @@ class _Search:
         """
         most = int(np.sqrt(2 * FOR_PAIRS * self.budget))
         some = np.unique(np.linspace(0, self.size - 1, min(self.size, most)).astype(int))
-        found: list[FloatArray] = []
+        priors: list[FloatArray] = []
         for i, j in itertools.combinations(some.tolist(), 2):
             weight = np.zeros(self.size)
             weight[[i, j]] = 0.5
-            found.append(weight)
-        return found
+            priors.append(weight)
+        return priors
 
     def _climb(self, weight: FloatArray) -> None:
         """Move probability to or from one record at a time, as long as the risk rises."""
@@ -192,8 +192,8 @@ class _Search:
                     moved = weight * (1.0 - share) if share > 0 else weight.copy()
                     moved[i] = moved[i] + share if share > 0 else moved[i] * (1.0 + share)
                     moved /= moved.sum()
-                    found = self.risk(moved)
-                    if found > value * (1 + 1e-9):
-                        weight, value = moved, found
+                    risk = self.risk(moved)
+                    if risk > value * (1 + 1e-9):
+                        weight, value = moved, risk
                 if value <= before * (1 + 1e-6):
                     break

@@ -1,7 +1,7 @@
 """The command line: the same terms as the library.
 
-Exit codes: 0 success; 1 the risk exceeds ``--max-risk`` or a claim is violated; 2 wrong usage or bad
-input. Heavy modules load inside the commands, so that ``dprad --help`` is fast.
+Exit codes: 0 success; 1 the risk exceeds ``--max-risk`` or a claim is violated; 2 wrong usage or
+bad input. Heavy modules load inside the commands, so that ``dprad --help`` is fast.
 """
 
 from __future__ import annotations

@@ -26,6 +26,6 @@ def explore(scenario: Path | None = None, /, *, port: Whole = 8765, browser: boo
     from dprad.show import scenario as scenarios
     from dprad.show import web
 
-    found = None if scenario is None else scenarios.load(scenario)
-    web.explore(found, port=port, browser=browser, ready=show)
+    loaded = None if scenario is None else scenarios.load(scenario)
+    web.explore(loaded, port=port, browser=browser, ready=show)
     return 0

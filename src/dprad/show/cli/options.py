@@ -228,10 +228,10 @@ def listed(names: str | None, option: str) -> list[str] | None:
     """Names separated by commas."""
     if names is None:
         return None
-    found = [n.strip() for n in names.split(",") if n.strip()]
-    if not found:
+    items = [n.strip() for n in names.split(",") if n.strip()]
+    if not items:
         raise DpradError(f"{option} must be a list, separated by commas, but is {names!r}.")
-    return found
+    return items
 
 
 def without(option: str, others: dict[str, Any]) -> None:

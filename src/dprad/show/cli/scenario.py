@@ -57,10 +57,10 @@ def report(
     from dprad.show import scenario as scenarios
     from dprad.show.report import report_scenario
 
-    found = scenarios.builtin() if scenario is None else scenarios.load(scenario)
+    loaded = scenarios.builtin() if scenario is None else scenarios.load(scenario)
     name = "" if scenario is None else f" {scenario.name}"
     command = f"dprad report{name} -o {out.name}"
-    made = report_scenario(found, out, command=command, allow_code=allow_code)
+    made = report_scenario(loaded, out, command=command, allow_code=allow_code)
     show(f"Wrote {made} ({made.stat().st_size / 1000:.0f} kB).")
     return 0
 
@@ -77,20 +77,20 @@ def assessed(path: Path, *, json: bool) -> int:
     from dprad.show.scenario import answer, load
 
     scenario = load(path)
-    found = answer(scenario, plans=False, audits=False)
+    answers = answer(scenario, plans=False, audits=False)
     if json:
-        show_json(found.to_dict())
-        return int(found.exceeded)
+        show_json(answers.to_dict())
+        return int(answers.exceeded)
     lines = [scenario.title]
-    for release, row in zip(scenario.releases, found.risks, strict=True):
+    for release, row in zip(scenario.releases, answers.risks, strict=True):
         lines += ["", f"{release.name}:"]
         for (threat, _), risk in zip(scenario.threats, row, strict=True):
             lines.append(f"  {threat}: {risk}")
     if scenario.accepted is not None:
-        verdict = "may exceed" if found.exceeded else "stays within"
+        verdict = "may exceed" if answers.exceeded else "stays within"
         lines += ["", f"The extra risk {verdict} the accepted {scenario.accepted:g}."]
     show("\n".join(lines))
-    return int(found.exceeded)
+    return int(answers.exceeded)
 
 
 def calibrated(path: Path, *, json: bool) -> int:
@@ -100,12 +100,14 @@ def calibrated(path: Path, *, json: bool) -> int:
     scenario = load(path)
     if scenario.accepted is None:
         raise DpradError(f"{path} does not give an accepted risk: add [accepted] risk = 0.1.")
-    found = answer(scenario, audits=False)
+    answers = answer(scenario, audits=False)
     if json:
-        show_json(found.to_dict())
+        show_json(answers.to_dict())
         return 0
     lines = [scenario.title]
-    for release, plans, reasons in zip(scenario.releases, found.plans, found.reasons, strict=True):
+    for release, plans, reasons in zip(
+        scenario.releases, answers.plans, answers.reasons, strict=True
+    ):
         lines += ["", f"{release.name}:"]
         for (threat, _), plan, reason in zip(scenario.threats, plans, reasons, strict=True):
             said = reason if plan is None else str(plan).split("\n")[0]

@@ -68,21 +68,21 @@ def report(results: Any, path: Any, *, title: str = "What does epsilon mean here
     'report.html'
 
     """
-    found = list(results) if isinstance(results, list | tuple) else [results]
-    if not found:
+    items = list(results) if isinstance(results, list | tuple) else [results]
+    if not items:
         raise DpradError("report needs at least one result, but the list is empty.")
-    for result in found:
+    for result in items:
         if not isinstance(result, Risk | Calibration | Comparison | Audit):
             raise DpradError(
                 "report takes results of assess, calibrate, compare and audit, but got a "
                 f"{type(result).__name__}."
             )
-    found = [published(result) for result in found]
-    parts = [sections.result_section(result, f"{i}. ") for i, result in enumerate(found, 1)]
-    risks = [r.risk if isinstance(r, Calibration) else r for r in found]
+    items = [published(result) for result in items]
+    parts = [sections.result_section(result, f"{i}. ") for i, result in enumerate(items, 1)]
+    risks = [r.risk if isinstance(r, Calibration) else r for r in items]
     risks = [r for r in risks if isinstance(r, Risk)]
     top = max(risks, key=lambda r: r.interval[1]) if risks else None
-    lead = str(top) if top is not None else str(found[0]).split("\n")[0]
+    lead = str(top) if top is not None else str(items[0]).split("\n")[0]
     return _write(_page(title, lead, top, "", tuple(parts)), path)
 
 
@@ -98,28 +98,28 @@ def report_scenario(
             raise DpradError(
                 f"{path} is an input of this report; write the report to another file."
             )
-    found = answer(scenario, allow_code=allow_code)
-    return _write(page_of(found, command), path)
+    answers = answer(scenario, allow_code=allow_code)
+    return _write(page_of(answers, command), path)
 
 
-def html_of(found: Answers, command: str = "") -> str:
+def html_of(answers: Answers, command: str = "") -> str:
     """The report of a scenario's answers, as text."""
-    return _render(page_of(found, command))
+    return _render(page_of(answers, command))
 
 
-def page_of(found: Answers, command: str = "") -> Page:
+def page_of(answers: Answers, command: str = "") -> Page:
     """All sections of a scenario's report; the first release comes first."""
-    scenario = found.scenario
-    accepted, exceeded = scenario.accepted, found.exceeded
-    found = replace(
-        found,
-        risks=tuple(tuple(map(published, row)) for row in found.risks),
-        plans=tuple(tuple(p and published(p) for p in row) for row in found.plans),
-        reasons=tuple(tuple(map(why, row)) for row in found.reasons),
-        audits=tuple((name, published(result)) for name, result in found.audits),
+    scenario = answers.scenario
+    accepted, exceeded = scenario.accepted, answers.exceeded
+    answers = replace(
+        answers,
+        risks=tuple(tuple(map(published, row)) for row in answers.risks),
+        plans=tuple(tuple(p and published(p) for p in row) for row in answers.plans),
+        reasons=tuple(tuple(map(why, row)) for row in answers.reasons),
+        audits=tuple((name, published(result)) for name, result in answers.audits),
     )
-    first = max(found.risks[0], key=lambda r: r.interval[1])
-    release, threat, worst = found.worst
+    first = max(answers.risks[0], key=lambda r: r.interval[1])
+    release, threat, worst = answers.worst
     verdict = []
     if worst is not first:
         verdict.append(f"Largest here: {explain.number(worst)} ({release}, against {threat}).")
@@ -127,12 +127,12 @@ def page_of(found: Answers, command: str = "") -> Page:
         word = "may exceed" if exceeded else "stays within"
         verdict.append(f"The extra risk {word} the accepted {accepted:g}.")
     parts = [
-        sections.attackers(found),
-        *sections.bounds(found),
-        *sections.curves(found),
-        *sections.compared(found),
-        *sections.noise(found),
-        *[sections.audit(result, f"Audit: {name}") for name, result in found.audits],
+        sections.attackers(answers),
+        *sections.bounds(answers),
+        *sections.curves(answers),
+        *sections.compared(answers),
+        *sections.noise(answers),
+        *[sections.audit(result, f"Audit: {name}") for name, result in answers.audits],
         sections.again(scenario, command),
     ]
     return _page(scenario.title, str(first), first, " ".join(verdict), tuple(parts))

@@ -38,11 +38,11 @@ class Section:
     code: str = ""
 
 
-def attackers(found: Answers) -> Section:
+def attackers(answers: Answers) -> Section:
     """Every attacker against every release."""
-    scenario = found.scenario
+    scenario = answers.scenario
     rows = [("attacker", "release", "extra risk", "not in the data", "in the data", "known as")]
-    for (threat, _), column in zip(scenario.threats, zip(*found.risks, strict=True), strict=True):
+    for (threat, _), column in zip(scenario.threats, zip(*answers.risks, strict=True), strict=True):
         for release, risk in zip(scenario.releases, column, strict=True):
             out = (
                 "" if risk.success_out is None else f"{explain.count(risk.success_out, 100)} of 100"
@@ -53,7 +53,7 @@ def attackers(found: Answers) -> Section:
             kinds = {"exact": "exact", "estimate": "estimate", "upper-bound": "bound"}
             rows.append((threat, release.name, explain.number(risk), out, inside, kinds[risk.kind]))
     named: dict[str, Risk] = {}
-    for release, row in zip(scenario.releases, found.risks, strict=True):
+    for release, row in zip(scenario.releases, answers.risks, strict=True):
         for (threat, _), risk in zip(scenario.threats, row, strict=True):
             name = f"{threat}: {release.name}"
             named[name if name not in named else f"{name} ({len(named) + 1})"] = risk
@@ -63,16 +63,16 @@ def attackers(found: Answers) -> Section:
         label="Chance that each attacker is right, with and without the person in the data",
         size=(6.6, 1.1 + 0.42 * len(shown)),
     )
-    said = [str(risk) for row in found.risks for risk in row]
+    said = [str(risk) for row in answers.risks for risk in row]
     text = list(dict.fromkeys(said))[:SAID]
     if len(named) > len(shown):
         text.append(f"The figure shows the first {len(shown)} of {len(named)}; the table has more.")
     return Section("The attackers", tuple(text), figure, tuple(rows))
 
 
-def bounds(found: Answers) -> list[Section]:
+def bounds(answers: Answers) -> list[Section]:
     """The table of bounds behind the first promise."""
-    for release, row in zip(found.scenario.releases, found.risks, strict=True):
+    for release, row in zip(answers.scenario.releases, answers.risks, strict=True):
         risk = max(row, key=lambda r: r.rad)
         if risk.kind != "upper-bound":
             continue
@@ -89,9 +89,9 @@ def bounds(found: Answers) -> list[Section]:
     return []
 
 
-def curves(found: Answers) -> list[Section]:
+def curves(answers: Answers) -> list[Section]:
     """Risk against the noise, for every release that shares the parameter, worst threat first."""
-    scenario = found.scenario
+    scenario = answers.scenario
     groups: dict[str, list[int]] = {}
     for k, release in enumerate(scenario.releases):
         groups.setdefault(release.parameter, []).append(k)
@@ -105,7 +105,7 @@ def curves(found: Answers) -> list[Section]:
         at: dict[str, float] = {}
         for k in members:
             release = scenario.releases[k]
-            j = max(range(len(found.risks[k])), key=lambda i: found.risks[k][i].interval[1])
+            j = max(range(len(answers.risks[k])), key=lambda i: answers.risks[k][i].interval[1])
             threat_name, question = scenario.questions[j]
             risks = _line(release, question, values)
             if risks is None:
@@ -134,9 +134,9 @@ def curves(found: Answers) -> list[Section]:
     return sections
 
 
-def compared(found: Answers) -> list[Section]:
+def compared(answers: Answers) -> list[Section]:
     """Risk against error of the mechanisms, if several read the same."""
-    scenario = found.scenario
+    scenario = answers.scenario
     attacker, question = scenario.questions[0]
     run = [r for r in scenario.releases if r.mechanism is not None]
     if len(run) < 2 or any(r.query != run[0].query for r in run):
@@ -165,14 +165,16 @@ def _grid(low: float, high: float) -> list[float]:
     return [a * (b / a) ** (i / (POINTS - 1)) for i in range(POINTS)]
 
 
-def noise(found: Answers) -> list[Section]:
+def noise(answers: Answers) -> list[Section]:
     """How much noise each release needs for the accepted risk."""
-    scenario = found.scenario
+    scenario = answers.scenario
     if scenario.accepted is None:
         return []
     rows = [("release", "attacker", "set", "to", "95% error")]
     text = []
-    for release, plans, reasons in zip(scenario.releases, found.plans, found.reasons, strict=True):
+    for release, plans, reasons in zip(
+        scenario.releases, answers.plans, answers.reasons, strict=True
+    ):
         safest = None
         for (threat, _), plan, reason in zip(scenario.threats, plans, reasons, strict=True):
             if plan is None:

@@ -183,7 +183,7 @@ def _audits(scenario: Scenario) -> list[tuple[str, Audit]]:
         result = audit(run, claim=claim, prior=scenario.prior, threat=threat, **question)
         note = f"this report imported and ran {about['function']}"
         return [(f"{about['function']} ({name})", replace(result, notes=(*result.notes, note)))]
-    found = []
+    audits = []
     for release in scenario.releases:
         if release.mechanism is None:
             continue
@@ -197,5 +197,5 @@ def _audits(scenario: Scenario) -> list[tuple[str, Audit]]:
             query=release.query,
             **question,
         )
-        found.append((f"{release.name} ({name})", result))
-    return found
+        audits.append((f"{release.name} ({name})", result))
+    return audits

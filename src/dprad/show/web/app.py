@@ -140,10 +140,10 @@ def _plan(controls: Controls, told: Any, bench: Bench) -> None:
         if asked is None or limit is None:
             return problem or "give a risk between 0 and 1."
         try:
-            found: Calibration = await bench.run(Question.plan, asked, float(limit), seconds=PLAN)
+            plan: Calibration = await bench.run(Question.plan, asked, float(limit), seconds=PLAN)
         except DpradError as error:
             return str(error)
-        return found
+        return plan
 
     @reactive.effect
     def _find() -> None:
@@ -153,13 +153,13 @@ def _plan(controls: Controls, told: Any, bench: Bench) -> None:
 
     @render.ui
     def plan() -> Any:
-        found = find.result()
-        if isinstance(found, str):
-            return tags.p(found) if "nothing to calibrate" in found else sentence(found)
-        value = explain.safely(found.value, found.rising)
+        result = find.result()
+        if isinstance(result, str):
+            return tags.p(result) if "nothing to calibrate" in result else sentence(result)
+        value = explain.safely(result.value, result.rising)
         return tags.p(
-            f"Set {found.parameter} to ", tags.strong(value, id="needed"),
-            f". {explain.calibration(found).splitlines()[0]}",
+            f"Set {result.parameter} to ", tags.strong(value, id="needed"),
+            f". {explain.calibration(result).splitlines()[0]}",
         )  # fmt: skip
 
 

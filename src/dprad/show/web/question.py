@@ -176,7 +176,7 @@ class Question:
         )
 
     def command(self) -> str:
-        """A command that gives the same answer; uses a scenario file if options cannot express it."""
+        """A command that gives the same answer; with a scenario file if options do not suffice."""
         release = self.release
         if self.population.options is None or not self._in_options():
             return "dprad assess scenario.toml   # the scenario below, downloaded"

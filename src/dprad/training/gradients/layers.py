@@ -110,26 +110,26 @@ class LayersStep:
 
     def products(self, vectors: Tensors) -> torch.Tensor:
         """Each layer: delta^T V a, and the bias."""
-        found = torch.zeros_like(self.squares)
+        total = torch.zeros_like(self.squares)
         at = 0
         for part in self.parts:
             through = vectors[at] @ part.before
             if part.bias:
                 through = through + vectors[at + 1][:, :, None]
-            found += (part.delta * through).sum(dim=1)
+            total += (part.delta * through).sum(dim=1)
             at += 1 + part.bias
-        return found
+        return total
 
     def chosen(self, codes: torch.Tensor) -> Tensors:
         """Outer products."""
-        found: Tensors = []
+        gradients: Tensors = []
         for part in self.parts:
             delta = _pick(part.delta, codes)
             before = part.before.T[codes] if part.before.dim() == 2 else _pick(part.before, codes)
-            found.append(delta[:, :, None] * before[:, None, :])
+            gradients.append(delta[:, :, None] * before[:, None, :])
             if part.bias:
-                found.append(delta)
-        return found
+                gradients.append(delta)
+        return gradients
 
 
 class Layers:
@@ -156,7 +156,7 @@ class Layers:
         """Newly drawn as in `nn.Linear`: uniform within 1/sqrt(inputs), for all trainings at
         once.
         """
-        found: Tensors = []
+        weights: Tensors = []
         for layer in self.layers:
             for p in layer.linear.parameters():
                 own = p.detach().to(self.flat)
@@ -164,8 +164,8 @@ class Layers:
                 if fresh:
                     reach = layer.linear.in_features**-0.5
                     w.uniform_(-reach, reach, generator=generator)
-                found.append(w)
-        return found
+                weights.append(w)
+        return weights
 
     def step(self, weights: Tensors, drawn: torch.Tensor | None) -> LayersStep:
         """Forwards with the weights held fixed, backwards to the linear outputs."""

@@ -63,21 +63,21 @@ def certify(
     sequential: bool,
 ) -> tuple[tuple[Certificate, ...], float]:
     """All certificates that apply, and a lower bound on RAD; together valid at level alpha."""
-    found = []
+    certificates = []
     main = (1.0 - RAD_SHARE) * alpha
     equal = _candidates(game)
     # the choice of certificates depends on the game, never on the runs
     if delta == 0.0 and not game.everything_known:
-        found.append(Certificate("posterior cap", _cap(tally, main, sequential)))
+        certificates.append(Certificate("posterior cap", _cap(tally, main, sequential)))
     elif delta > 0.0 and equal is not None:
-        found.append(
+        certificates.append(
             Certificate("right against wrong", _versus(tally, equal, delta, main, sequential))
         )
-    rest = alpha - main if found else alpha
+    rest = alpha - main if certificates else alpha
     values, counts = tally.terms(known=not game.nothing_known)
     low = lower_mean(values, counts, rest)
-    found.append(Certificate("extra risk", risk_inverse(low, game, delta)))
-    return tuple(found), low
+    certificates.append(Certificate("extra risk", risk_inverse(low, game, delta)))
+    return tuple(certificates), low
 
 
 def _candidates(game: Classes) -> int | None:

@@ -317,7 +317,7 @@ def _installed(module: str | None) -> bool:
 
 
 def _of_module(name: str) -> str:
-    """Version and file of an installed package; for the user's own code, all files of the package."""
+    """Version and file of an installed package; all files of the user's own package."""
     top = name.partition(".")[0]
     if top in sys.stdlib_module_names:
         return sys.version

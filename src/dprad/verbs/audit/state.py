@@ -59,19 +59,19 @@ def _differs(header: dict[str, Any], about: dict[str, Any]) -> str:
     if header.get("dprad") != "audit":
         return "this is not the state of an audit"
     for name, value in json.loads(json.dumps(about)).items():
-        found = header.get(name)
-        if found == value:
+        stored = header.get(name)
+        if stored == value:
             continue
         if name == "game":
             what = "the records, or what counts as success, differ"
-        elif name == "seen" and isinstance(found, dict):
-            changed = [k for k in value if found.get(k) != value[k]]
+        elif name == "seen" and isinstance(stored, dict):
+            changed = [k for k in value if stored.get(k) != value[k]]
             what = (
                 f"{' and '.join(changed) or 'what is run'} has changed, or something that it "
                 "uses has changed (a helper, a global, a closure value, an attribute, a module)"
             )
         else:
-            what = f"its {name} is {found!r}, but here it is {value!r}"
+            what = f"its {name} is {stored!r}, but here it is {value!r}"
         return f"it belongs to another audit: {what}"
     return ""
 

@@ -89,20 +89,20 @@ class Tally:
     def checked(cls, plain: Any, plan: Any, chunk: int) -> Tally:
         """From a state file that may have been edited: the counts of a chunk of this plan."""
         try:
-            found = cls.from_plain(plain)
-            made = sum(n for n, _ in found.groups.values())
+            tally = cls.from_plain(plain)
+            made = sum(n for n, _ in tally.groups.values())
             sound = (
                 0 <= chunk < len(plan)
-                and found.runs == plan[chunk]
-                and found.passes + made == found.runs
-                and all(0 <= s <= n and 0.0 <= k <= 1.0 for k, (n, s) in found.groups.items())
-                and 0 <= found.plus + found.minus <= found.runs
+                and tally.runs == plan[chunk]
+                and tally.passes + made == tally.runs
+                and all(0 <= s <= n and 0.0 <= k <= 1.0 for k, (n, s) in tally.groups.items())
+                and 0 <= tally.plus + tally.minus <= tally.runs
             )
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
             sound = False
         if not sound:
             raise DpradError(f"the state file is damaged: chunk {chunk} does not add up.")
-        return found
+        return tally
 
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> Tally:

@@ -1,7 +1,7 @@
 """The target of the counted runs, fixed before the first of them: records and an attack.
 
-Either the question as asked, with the attack of the user or of a named mechanism; or the two records
-that uncounted runs showed to be the easiest to tell apart, and an attack learned on them.
+Either the question as asked, with the attack of the user or of a named mechanism; or the two
+records that uncounted runs showed to be the easiest to tell apart, and an attack learned on them.
 """
 
 from __future__ import annotations

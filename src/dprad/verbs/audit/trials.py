@@ -144,13 +144,13 @@ class Job:
         pairs, place = np.unique(
             np.stack([fiber[made], guess[made]], axis=1), axis=0, return_inverse=True
         )
-        found = np.empty(len(pairs))
+        chances = np.empty(len(pairs))
         for i, (x, g) in enumerate(pairs):
             same = np.flatnonzero(game.fiber_of == x)
             right = game.right(game.target_of[same], np.full(len(same), g))
             weight = game.pi[same]
-            found[i] = min(1.0, float(weight[right].sum() / weight.sum()))
-        chance[made] = np.round(found, 15)[place.reshape(-1)]
+            chances[i] = min(1.0, float(weight[right].sum() / weight.sum()))
+        chance[made] = np.round(chances, 15)[place.reshape(-1)]
         return chance
 
 
@@ -219,9 +219,9 @@ def _pack(results: list[Any]) -> Any:
             return packed
     except ValueError:
         pass
-    found = np.empty(len(results), dtype=object)
-    found[:] = results
-    return found
+    objects = np.empty(len(results), dtype=object)
+    objects[:] = results
+    return objects
 
 
 def _which(label: Any) -> str:
