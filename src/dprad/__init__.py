@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import sys
 
-# `python -m dprad` puts the current folder first on the path, where any file could take the place
-# of a module. Out with it before anything is imported; what is audited is looked for there later.
-# (While a module named by -m is looked for, that is all there is of its arguments.)
+# `python -m dprad` puts the current folder first on the path, where any file could shadow a module.
+# Remove it before anything is imported; audited functions are searched there later. (While Python
+# locates the module named by -m, sys.argv contains only "-m".)
 if sys.argv[:1] == ["-m"] and not sys.flags.safe_path:
     del sys.path[0]
 

@@ -1,6 +1,6 @@
-"""The one error users see, and the checks made at every public door.
+"""The one error users see, and the checks on user input.
 
-Each message names the thing, the rule, the value received and the next step.
+Each message names the argument, the rule, the value received and the next step.
 """
 
 from __future__ import annotations
@@ -15,7 +15,17 @@ from typing import Any
 
 
 class DpradError(ValueError):
-    """Bad input, told in one sentence that says what to do next."""
+    """Invalid input. The message is one sentence that says what to do next.
+
+    Examples
+    --------
+    >>> import dprad
+    >>> dprad.PureDP(-1.0, neighbours="replace-one")
+    Traceback (most recent call last):
+        ...
+    dprad.errors.DpradError: epsilon must be a finite number of at least 0, but is -1.0.
+
+    """
 
 
 def number(
@@ -63,7 +73,7 @@ def interval(value: Any, name: str) -> tuple[float, float]:
 
 
 def one_of(value: Any, name: str, choices: Iterable[str], *, hint: str = "") -> str:
-    """One of a few words, or a `DpradError` that suggests the nearest."""
+    """One of the given words, or a `DpradError` that suggests the nearest."""
     names = list(choices)
     if isinstance(value, str) and value in names:
         return value
@@ -81,7 +91,7 @@ def column(value: Any, columns: Iterable[str], *, name: str) -> str:
 
 
 def did_you_mean(value: Any, names: Iterable[str]) -> str:
-    """A suggestion, or nothing."""
+    """A suggestion, or an empty string."""
     close = difflib.get_close_matches(str(value), [str(n) for n in names], n=1, cutoff=0.7)
     return f"Did you mean {close[0]!r}?" if close else ""
 
@@ -96,9 +106,20 @@ _SHOWN: ContextVar[bool] = ContextVar("dprad_show_records", default=False)
 
 @contextmanager
 def show_records(show: bool = True) -> Iterator[None]:
-    """Within, messages and notes may show values of records, which help to find a mistake.
+    """Allow messages and notes to show the values of records, which helps to find a mistake.
 
-    Without it nothing that dprad says or writes names a value of a record: places are told instead.
+    Outside this context, nothing that dprad prints or writes contains a record's value; records are
+    named by their position instead.
+
+    Parameters
+    ----------
+    show
+        Whether values may be shown.
+
+    Yields
+    ------
+    None
+        Use it as ``with show_records(): ...``.
 
     Examples
     --------
@@ -122,17 +143,17 @@ def records_shown() -> bool:
 
 
 def record(value: Any, place: int) -> str:
-    """A record for a message: by its place (from 1), or as it is if that was asked for."""
+    """A record as shown in a message: its position (from 1), or its value inside `show_records`."""
     return repr(value) if records_shown() else f"number {place:,}"
 
 
 def shown(value: Any) -> str:
-    """Something that may be a value of a record: as it is if that was asked for, else its type."""
+    """A value that may come from a record: its type, or its repr inside `show_records`."""
     return repr(value) if records_shown() else f"a {kind(type(value))}"
 
 
 def kind(of: type) -> str:
-    """The name of a class that can be found by it; others may be named after a value."""
+    """The name of a class, if the class can be found under it; other names may contain values."""
     home: Any = sys.modules.get(of.__module__) if isinstance(of.__module__, str) else None
     for part in of.__qualname__.split("."):
         home = getattr(home, part, None)
@@ -140,7 +161,7 @@ def kind(of: type) -> str:
 
 
 def told(error: BaseException) -> str:
-    """What went wrong, by kind: the text of others' errors may show values of records."""
+    """The type of an error: the text of a foreign error may contain values of records."""
     if not records_shown():
         return kind(type(error))
     name = type(error).__name__

@@ -1,7 +1,7 @@
-"""Guarantees from the accountants people use: each in its own module, loaded when needed.
+"""Guarantees from common accountants.
 
-`dpsgd` needs nothing but scipy. `from_event` and `from_pld` need dp-accounting, `from_opacus` takes
-what Opacus keeps, `from_opendp` a measurement of OpenDP.
+`dpsgd` needs only scipy. `from_event` and `from_pld` need dp-accounting, `from_opacus` reads the
+history of Opacus, and `from_opendp` takes an OpenDP measurement.
 """
 
 from __future__ import annotations

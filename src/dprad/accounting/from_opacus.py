@@ -1,4 +1,4 @@
-"""Opacus: what a PrivacyEngine (or its accountant) has recorded becomes a guarantee.
+"""Opacus: the history of a PrivacyEngine (or its accountant) as a guarantee.
 
 Opacus counts steps with Poisson sampling and add-remove neighbours; its own epsilon, by RDP or PRV,
 is one point of the curve read here.
@@ -14,7 +14,17 @@ from dprad.training.guarantee import dpsgd
 
 
 def from_opacus(engine: Any) -> Guarantee:
-    """From a PrivacyEngine, an accountant, or a history ``[(noise_multiplier, rate, steps)]``.
+    """The guarantee of a training with Opacus.
+
+    Parameters
+    ----------
+    engine
+        A PrivacyEngine, an accountant, or a history ``[(noise_multiplier, rate, steps)]``.
+
+    Returns
+    -------
+    Guarantee
+        Add-remove.
 
     Examples
     --------
@@ -33,10 +43,10 @@ def from_opacus(engine: Any) -> Guarantee:
             f"{type(engine).__name__}."
         ) from None
     if not parts:
-        raise DpradError("the history is empty: no step has been taken yet.")
-    # steps of a kind together, in whatever order they were taken
+        raise DpradError("the history is empty: no step was taken yet.")
+    # equal steps are grouped, whatever their order
     total: dict[tuple[float, float], int] = {}
     for sigma, rate, steps in parts:
         total[sigma, rate] = total.get((sigma, rate), 0) + whole(steps, "steps", low=1)
-    found = [dpsgd(noise_multiplier=s, sample_rate=r, steps=n) for (s, r), n in total.items()]
-    return found[0].compose(*found[1:]) if len(found) > 1 else found[0]
+    promises = [dpsgd(noise_multiplier=s, sample_rate=r, steps=n) for (s, r), n in total.items()]
+    return promises[0].compose(*promises[1:]) if len(promises) > 1 else promises[0]

@@ -1,8 +1,8 @@
-"""OpenDP: a Measurement becomes a BlackBox with the guarantee of its privacy map.
+"""OpenDP: a Measurement as a BlackBox with the guarantee of its privacy map.
 
 What one replaced record means depends on the metric: distance 2 for SymmetricDistance (one out, one
 in) and InsertDeleteDistance, 1 for ChangeOneDistance and HammingDistance, and for AbsoluteDistance
-the range of the query, which must be told. Other metrics are refused.
+the range of the query, which must be given. Other metrics are refused.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def from_opendp(
     span: float | None = None,
     records: Callable[[Any], Any] | None = None,
 ) -> BlackBox:
-    """The measurement as something to audit or simulate, with its promise for replaced records.
+    """An OpenDP measurement as a mechanism to audit or simulate, with its replace-one promise.
 
     Parameters
     ----------
@@ -41,8 +41,22 @@ def from_opendp(
     span
         For AbsoluteDistance: how far replacing one record can move the query (its range).
     records
-        Makes the measurement's input from one record; default: the record itself. For a
+        Maps one record to the input of the measurement; default: the record itself. For a
         measurement on data sets: ``lambda record: others + [record]``.
+
+    Returns
+    -------
+    BlackBox
+        With its guarantee.
+
+    Examples
+    --------
+    >>> import opendp.prelude as dp
+    >>> dp.enable_features("contrib")
+    >>> space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
+    >>> laplace = space >> dp.m.then_laplace(scale=2.0)
+    >>> round(from_opendp(laplace, span=1.0).guarantee.epsilon, 6)
+    0.5
 
     """
     try:
@@ -56,7 +70,7 @@ def from_opendp(
     if name == "AbsoluteDistance":
         if span is None:
             raise DpradError(
-                "a measurement over AbsoluteDistance promises by how far the number moves: give "
+                "the promise over AbsoluteDistance depends on how far the number moves: give "
                 "span=, the range of the query when one record is replaced."
             )
         distance: float = number(span, "span", low=0)
@@ -99,7 +113,7 @@ def _promise(privacy: Callable[[Any], Any], distance: float, measure: str) -> Gu
 
 
 def concentrated(rho: float) -> Profile:
-    """What rho-zCDP promises, as a profile: the least over orders a of Canonne et al. (2020).
+    """The promise of rho-zCDP as a profile: the least over orders a of Canonne et al. (2020).
 
     ``delta(eps) = min_a exp((a-1)(a rho - eps)) (1 - 1/a)^a / (a - 1)``; every order is valid.
     """

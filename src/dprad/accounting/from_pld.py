@@ -1,7 +1,7 @@
-"""dp-accounting: a PrivacyLossDistribution or a DpEvent becomes a guarantee.
+"""dp-accounting: a PrivacyLossDistribution or a DpEvent as a guarantee.
 
-The masses are taken over as they are, both directions, so the profile is exactly theirs and
-composition and conversion go on from there. The PLD accountant of dp-accounting 0.6 composes a
+The masses of both directions are copied, so the profile is exactly that of dp-accounting, and
+composition and conversion continue from there. The PLD accountant of dp-accounting 0.6 composes a
 *repeated* `RandomizedResponseDpEvent` only once; here it is composed as often as it says.
 """
 
@@ -17,15 +17,26 @@ from dprad.model.privacy_loss import PrivacyLoss
 
 
 def from_pld(pld: Any, *, neighbours: Neighbours) -> Guarantee:
-    """From dp-accounting's PrivacyLossDistribution; it does not say for which neighbours.
+    """The guarantee of a PrivacyLossDistribution of dp-accounting.
+
+    Parameters
+    ----------
+    pld
+        A pessimistic PrivacyLossDistribution.
+    neighbours
+        ``"replace-one"`` or ``"add-remove"``; the distribution does not say.
+
+    Returns
+    -------
+    Guarantee
+        With the same profile.
 
     Examples
     --------
-    ::
-
-        from dp_accounting.pld import privacy_loss_distribution
-        pld = privacy_loss_distribution.from_laplace_mechanism(1.0)
-        dprad.accounting.from_pld(pld, neighbours="add-remove").tv
+    >>> from dp_accounting.pld import privacy_loss_distribution
+    >>> pld = privacy_loss_distribution.from_laplace_mechanism(1.0)
+    >>> round(from_pld(pld, neighbours="add-remove").tv, 4)         # 1 - exp(-1/2)
+    0.3935
 
     """
     one_of(neighbours, "neighbours", (REPLACE_ONE, ADD_REMOVE))
@@ -40,14 +51,35 @@ def from_pld(pld: Any, *, neighbours: Neighbours) -> Guarantee:
         ) from None
     if not safe:
         raise DpradError(
-            "the distribution is an optimistic estimate: it promises too much. Make it with "
+            "the distribution is an optimistic estimate, which promises too much. Make it with "
             "pessimistic_estimate=True."
         )
     return of_directions(present, absent, neighbours)
 
 
 def from_event(event: Any, *, neighbours: Neighbours = ADD_REMOVE) -> Guarantee:
-    """From a DpEvent, through the PLD accountant of dp-accounting (extra `accounting`)."""
+    """The guarantee of a DpEvent, by the PLD accountant of dp-accounting (extra `accounting`).
+
+    Parameters
+    ----------
+    event
+        A DpEvent.
+    neighbours
+        ``"replace-one"`` or ``"add-remove"``; what the event compares.
+
+    Returns
+    -------
+    Guarantee
+        The composed promise.
+
+    Examples
+    --------
+    >>> from dp_accounting import GaussianDpEvent, SelfComposedDpEvent
+    >>> promise = from_event(SelfComposedDpEvent(GaussianDpEvent(2.0), 4))
+    >>> promise.neighbours, round(promise.tv, 2)         # 1-Gaussian DP
+    ('add-remove', 0.38)
+
+    """
     try:
         from dp_accounting import dp_event, privacy_accountant
         from dp_accounting.pld import PLDAccountant

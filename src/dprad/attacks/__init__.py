@@ -1,4 +1,4 @@
-"""Attacks: output and knowledge in, guess out. Loaded when needed: some take PyTorch."""
+"""Attacks: from an output and what is known to a guess. Loaded when needed: some need PyTorch."""
 
 from __future__ import annotations
 

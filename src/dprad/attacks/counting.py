@@ -1,4 +1,4 @@
-"""An attack that is run: its guesses as codes, its successes, and its luck.
+"""Running an attack: its guesses as codes, its successes, and its luck.
 
 For a fixed attack the record that was not in the data is independent of the output, so
 ``1{right} - luck`` is an unbiased estimate of RAD from one run: luck is the prior mass of the guess
@@ -20,7 +20,7 @@ from dprad.numerics.arrays import BoolArray, Column, FloatArray, IntArray
 from dprad.numerics.intervals import betting, less_luck
 
 Attack = Callable[..., Any]
-# ``play(outputs, records, rng)`` gives codes of guesses, -1 for a pass
+# ``play(outputs, records, rng)`` returns codes of guesses, -1 for a pass
 Play = Callable[[Any, IntArray, np.random.Generator], IntArray]
 
 
@@ -42,7 +42,7 @@ def counted(
 
 
 def evenly_lucky(game: Table) -> float | None:
-    """The luck of every guess, if nothing is known and all guesses have the same."""
+    """The luck of every guess, if nothing is known and it is the same for all."""
     luck = game.luck
     same = game.nothing_known and float(np.ptp(luck)) <= 1e-12 * float(luck.max())
     return float(luck.max()) if same else None
@@ -51,9 +51,9 @@ def evenly_lucky(game: Table) -> float | None:
 def interval_of(
     right: BoolArray, luck: FloatArray, game: Table, confidence: float
 ) -> tuple[float, float]:
-    """Where the RAD of the attack lies: binomial where all guesses are equally lucky, else betting.
+    """Interval for the RAD of the attack: binomial if all guesses are equally lucky, else betting.
 
-    Which one is decided by the game, never by the runs.
+    The choice depends on the game, never on the runs.
     """
     each = evenly_lucky(game)
     if each is not None:
@@ -64,7 +64,9 @@ def interval_of(
 
 
 def player(attack: Attack, question: Question) -> Play:
-    """The attack on codes: ``play(outputs, records, rng)`` gives codes of guesses, -1: a pass."""
+    """The attack on codes: ``play(outputs, records, rng)`` returns codes of guesses, -1 for a
+    pass.
+    """
     game, labels = question.table("an attack"), question.labels
     fiber_of = game.fiber_of
     if isinstance(attack, OptimalAttack) and _same(attack, game, labels):
@@ -87,7 +89,7 @@ def player(attack: Attack, question: Question) -> Play:
             ) from None
         if len(guesses) != len(records):
             raise DpradError(
-                f"attack must return one guess an output, but returned {len(guesses)} for "
+                f"attack must return one guess per output, but returned {len(guesses)} for "
                 f"{len(records)} outputs."
             )
         try:
@@ -96,7 +98,7 @@ def player(attack: Attack, question: Question) -> Play:
             strange = next(g for g in guesses if g is not None and not _known(g, number))
             raise DpradError(
                 "attack must guess values of the target, or None for a pass, but guessed "
-                f"{shown(strange)}. Values that never occur can be put into the prior with domain=."
+                f"{shown(strange)}. Add values that never occur to the prior with domain=."
             ) from None
         return np.array(codes, dtype=np.intp)
 
@@ -111,7 +113,7 @@ def _known(guess: Any, number: dict[Any, int]) -> bool:
 
 
 def _same(attack: OptimalAttack, game: Table, labels: Column | None) -> bool:
-    """Whether an attack was made for this very game, so that its codes mean the same."""
+    """Whether an attack was made for this very game, so that its codes have the same meaning."""
     made = attack.game
     if (attack.labels is None) != (labels is None):
         return False

@@ -1,11 +1,11 @@
-"""The attack that gains most from taking part (the paper's Algorithm 1), for every mechanism.
+"""The attack that gains most from the person taking part (the paper's Algorithm 1).
 
 Given output o and knowledge x it names the guess g with the largest
 ``sum_{z in S(g) & fiber x} pi_z (p(o|z) - pbar(o))``, ties at random, and passes if that is
-negative. Where the likelihood takes two values, in or out of a support, that is the likeliest
+negative. Where the likelihood takes two values, inside and outside a support, that is the likeliest
 record of the fiber inside; otherwise it comes from the posterior.
 
-O(m + members of the success relation) an output; O(size of the fiber) with supports.
+O(m + members of the success relation) per output; O(size of the fiber) with supports.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from dprad.numerics.arrays import BoolArray, Column, FloatArray, IntArray
 from dprad.numerics.random import Seed, seed
 from dprad.runtime import memory
 
-# Likelihoods that are held at once.
+# Likelihoods held in memory at once.
 BLOCK_ENTRIES = 2**20
 # Gains that differ by less than this share of an output's probability are ties.
 TIE = 1e-12
@@ -50,7 +50,23 @@ def optimal_attack(
     threat: Threat | None = None,
     query: Query | None = None,
 ) -> OptimalAttack:
-    """The best attack on a mechanism with a likelihood: ``guesses = attack(outputs, known)``.
+    """The attack with the largest extra risk, for a mechanism with a likelihood.
+
+    Parameters
+    ----------
+    mechanism
+        A mechanism with a likelihood.
+    prior
+        The population, as for `assess`.
+    threat
+        The attacker, as for `assess`.
+    query
+        What the mechanism reads from a record, as for `assess`.
+
+    Returns
+    -------
+    OptimalAttack
+        Call it as ``guesses = attack(outputs, known)``.
 
     Examples
     --------
@@ -66,7 +82,7 @@ def optimal_attack(
 
 
 def best_attack(mechanism: Mechanism, question: Question) -> OptimalAttack:
-    """The same for a question that is prepared already."""
+    """The same for a prepared question."""
     game = question.table("optimal_attack")
     if not mechanism.likelihood:
         kind = mechanism.describe()["kind"]
@@ -74,14 +90,15 @@ def best_attack(mechanism: Mechanism, question: Question) -> OptimalAttack:
             f"optimal_attack needs a mechanism with a likelihood, but a {kind} has none."
         )
     read = mechanism.read(question)
-    return OptimalAttack(mechanism, game, read, question.labels, _one_value_a_class(game, read))
+    return OptimalAttack(mechanism, game, read, question.labels, _one_value_per_class(game, read))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class OptimalAttack:
-    """Made by `optimal_attack`. `read` and `labels`: what is read and what is known of records.
+    """The result of `optimal_attack`.
 
-    `single` is what each class reads, if that is one value and each success set is one class.
+    `read` and `labels` are what is read from and known about each record. `single` is what each
+    class reads, if that is one value and each success set is one class.
     """
 
     mechanism: Mechanism
@@ -91,11 +108,24 @@ class OptimalAttack:
     single: Column | None
 
     def __call__(self, outputs: Any, known: Any = None, rng: Seed = 0) -> Any:
-        """One guess an output; None is a pass.
+        """One guess per output; None is a pass.
 
-        `known` has one entry an output: the known value (a tuple if several columns are known), the
-        record itself if everything is known, the label if `knows` is a function; leave it out if
-        nothing is known. `rng` (a seed or a generator) breaks ties.
+        Parameters
+        ----------
+        outputs
+            Outputs of the mechanism.
+        known
+            One entry per output: the known value (a tuple if several columns are known), the record
+            itself if everything is known, the label if `knows` is a function. Leave it out if
+            nothing is known.
+        rng
+            Seed or generator that breaks ties.
+
+        Returns
+        -------
+        ndarray
+            Guesses, values of the target.
+
         """
         if not isinstance(rng, np.random.Generator):
             rng = np.random.default_rng(seed(rng))
@@ -115,8 +145,8 @@ class OptimalAttack:
         shape = np.asarray(known).shape[:1] if known is not None else ()
         if shape != (count,):
             raise DpradError(
-                f"known must say what is known of the person behind each of the {count} outputs, "
-                f"but is {'missing' if known is None else 'of another length'}."
+                f"known must have one entry for each of the {count} outputs, "
+                f"but is {'missing' if known is None else 'of a different length'}."
             )
         number = dict(zip(self.labels.tolist(), fiber_of.tolist(), strict=True))
         given = known.tolist() if isinstance(known, np.ndarray) else list(known)
@@ -124,11 +154,13 @@ class OptimalAttack:
             return np.array([number[k] for k in given], dtype=np.intp)
         except (KeyError, TypeError):
             raise DpradError(
-                "known must hold what is known of records of the prior, but holds something else."
+                "known must hold what is known about records of the prior, but holds other values."
             ) from None
 
     def codes(self, outputs: Any, fiber: IntArray, rng: np.random.Generator) -> IntArray:
-        """Codes of the guesses, -1 for a pass; `fiber` says what is known, -1: of nobody."""
+        """Codes of the guesses, -1 for a pass; `fiber` is the code of what is known, -1 for
+        unknown people.
+        """
         game, count = self.game, len(fiber)
         sets = game.sets
         guess = np.full(count, -1, dtype=np.intp)
@@ -165,7 +197,7 @@ class OptimalAttack:
                 best = score.max(axis=1)
                 slack = TIE * np.abs(best) if inside is not None else TIE
                 tied = score >= (best - slack)[:, None]
-                # any of those that tie, by one number for every output
+                # a random one of those that tie, by one random number per output
                 pick = lottery[a + here] * tied.sum(axis=1)
                 chosen = np.argmax(np.cumsum(tied, axis=1) > pick[:, None], axis=1)
                 named = np.where(best >= limit, sets.guess[low:high][chosen], -1)
@@ -173,7 +205,7 @@ class OptimalAttack:
         return guess
 
     def _gains(self, outputs: Any) -> FloatArray:
-        """Posterior less prior of each success set (rows) for each output."""
+        """Posterior minus prior of each success set (rows) for each output."""
         game = self.game
         weight, points = game.at_values(self.read, game.pi)
         log = self.mechanism.log_likelihood(expanded(outputs), points[None, :])
@@ -188,7 +220,7 @@ class OptimalAttack:
         return f"<optimal attack on {type(self.mechanism).__name__}>"
 
 
-def _one_value_a_class(game: Table, read: Column) -> Column | None:
+def _one_value_per_class(game: Table, read: Column) -> Column | None:
     """What each class reads, if success sets are single classes and each reads one value."""
     if not isinstance(game.sets, Singletons) or read.dtype.kind not in "iu":
         return None
@@ -200,13 +232,13 @@ def _one_value_a_class(game: Table, read: Column) -> Column | None:
 def _quick(
     mechanism: Mechanism, game: Table, values: Column, outputs: Any, rng: np.random.Generator
 ) -> Callable[[IntArray], IntArray] | None:
-    """O(1) an output of randomised response, O(m/64) of bits over equally likely values."""
+    """O(1) per output of randomised response, O(m/64) for bits over equally likely values."""
     sets = game.sets
     assert isinstance(sets, Singletons)
     value = values[sets.index]
     if isinstance(mechanism, GRR):
         if game.nothing_known:
-            # of classes that read the same value the likeliest, which stands first
+            # the likeliest of the classes that read the same value, which comes first
             table = np.full(mechanism.size, -1, dtype=np.intp)
             table[value[::-1]] = sets.guess[::-1]
             return lambda fiber: table[outputs[: len(fiber)]]
@@ -226,7 +258,7 @@ def _quick(
     if game.nothing_known and game.uniform and len(value) == mechanism.size:
         guess = np.full(mechanism.size + 1, -1, dtype=np.intp)
         guess[value] = sets.guess
-        if np.all(guess[:-1] >= 0):  # every value is one class's
+        if np.all(guess[:-1] >= 0):  # every value belongs to one class
             return lambda fiber: guess[packed.pick(outputs, rng)[: len(fiber)]]
     return None
 

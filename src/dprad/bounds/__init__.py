@@ -1,7 +1,7 @@
-"""RAD from a promise alone: every bound, and a table of what applies when.
+"""RAD from a promise alone: every bound, and a table of when each applies.
 
-The table is data: each row names a bound, where it comes from, what it needs, and which form of
-the promise it reads. None dominates everywhere, so the smallest of those that apply is reported.
+The table is data: each row names a bound, its source, what it needs, and which form of the promise
+it reads. None dominates everywhere, so the smallest of those that apply is reported.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from dprad.game.game import Classes, Game
 from dprad.model.guarantees import ADD_REMOVE, GaussianDP, Guarantee
 from dprad.model.results import Bound
 
-# What a bound may need, and what is said when it is not there.
+# What a bound may need, and the reason given if it is missing.
 NEEDS = {
     "finite": "needs a prior that is a table of records",
-    "nothing": "holds only for an attacker who knows nothing of the target",
-    "classes": "holds only where each guess is right about one class of records",
+    "nothing": "holds only for an attacker who knows nothing about the target",
+    "classes": "holds only if each guess is right about one class of records",
     "uniform": "holds only for equally likely classes",
-    "add-remove": "reads an add-remove promise",
+    "add-remove": "needs an add-remove promise",
     "static": "holds for one Gaussian release, not for every mechanism with this promise "
-    "(GaussianDP(..., static=True) vouches for it)",
+    "(set GaussianDP(..., static=True) if it is one)",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A line of the table. `form`: the promise as converted to replace-one, or as it was made."""
+    """A line of the table. `form`: the promise converted to replace-one, or as stated."""
 
     name: str
     title: str
@@ -53,7 +53,7 @@ class Row:
 _NEW, _PAPER = "docs/theory", "the paper"
 _PERFECT = ("finite", "nothing", "classes")
 _SWAP, _GIVEN = "replace-one", "promise"
-# Of equal values the first is named, so what is exact stands before what is not.
+# The first of equal values is named, so exact results come before others.
 TABLE = (
     Row(
         "theorem-b",
@@ -107,7 +107,7 @@ TABLE = (
     Row("hayes", "ReRo (Hayes et al. 2023)", "literature", (), _GIVEN, hayes, "rero"),
 )
 
-# Every value is raised by this share, which exceeds the rounding of the sums behind it.
+# Every value is raised by this share, which exceeds the rounding error of the sums behind it.
 ROUNDING = 1e-12
 
 
@@ -122,16 +122,16 @@ def evaluate(guarantee: Guarantee, game: Game) -> tuple[Bound, ...]:
         "add-remove": guarantee.neighbours == ADD_REMOVE,
         "static": isinstance(guarantee, GaussianDP) and guarantee.static,
     }
-    found = []
+    rows = []
     for row in TABLE:
         lacking = [NEEDS[need] for need in row.needs if not facts[need]]
         value = None
         if not lacking:
             raw = row.value(replaced if row.form == _SWAP else guarantee, game)
-            # more than 1 - kappa is impossible, and so is anything where nothing can be guessed
+            # more than 1 - kappa is impossible, and so is any risk if nothing can be guessed
             most = 1.0 if row.measure == "rero" else game.unlike * (game.p_plus > 0)
             value = most if np.isnan(raw) else float(min(most, max(0.0, raw) * (1.0 + ROUNDING)))
-        found.append(
+        rows.append(
             Bound(
                 name=row.name,
                 title=row.title,
@@ -141,11 +141,11 @@ def evaluate(guarantee: Guarantee, game: Game) -> tuple[Bound, ...]:
                 reason="; ".join(lacking),
             )
         )
-    return tuple(found)
+    return tuple(rows)
 
 
 def least(table: tuple[Bound, ...], measure: str) -> tuple[Bound, float]:
-    """The smallest bound on `measure`, and the theorem: of those equal to nine digits the first."""
+    """The smallest bound on `measure`: the first of those equal to nine digits, and its value."""
     valid = [(b, b.value) for b in table if b.value is not None and b.measure == measure]
     smallest = min(value for _, value in valid)
     return next(b for b, value in valid if value <= smallest * (1 + 1e-9)), smallest

@@ -10,8 +10,8 @@ E2, any masses:        a parabola near k that turns into (sqrt|x - k| - const)^2
 
 Masses 0 and 1 need not be counted (such sets gain nothing), so a and b are `least` and `most`.
 
-Much better than converting the promise to replace-one first: 0.4377 against 0.5876 for 1-GDP when
-everything is known. For uniform priors and nothing known E1 cannot be improved (Theorem D).
+This is much better than converting the promise to replace-one first: 0.4377 against 0.5876 for
+1-GDP when everything is known. For uniform priors and nothing known E1 is optimal (Theorem D).
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from dprad.model.guarantees import Guarantee
 from dprad.model.privacy_loss import PrivacyLoss
 from dprad.numerics.arrays import FloatArray
 
-# Losses on which the parameters of E2 are looked for.
+# Losses on which the parameters of E2 are searched.
 COARSE = 1024
-# What one less a sum of probabilities may be off by.
+# Possible error of one minus a sum of probabilities.
 ROUNDING = 1e-14
 
 
@@ -45,7 +45,7 @@ def theorem_e1(guarantee: Guarantee, game: Game) -> float:
 def theorem_e2(guarantee: Guarantee, game: Game) -> float:  # noqa: ARG001 - holds for every game
     """The least over b and k of E psi_{b,k}(l); any b > 0 and k are valid.
 
-    They are looked for on a coarse grid of losses and the bound is evaluated on the fine one. O(K).
+    They are searched on a coarse grid of losses and the bound is evaluated on the fine one. O(K).
     """
     from scipy.optimize import minimize
 
@@ -53,7 +53,7 @@ def theorem_e2(guarantee: Guarantee, game: Game) -> float:  # noqa: ARG001 - hol
     coarse = fine.regrid(fine.step * max(1, len(fine.p) // COARSE))
 
     def psi(excess: FloatArray, b: float, k: float) -> FloatArray:
-        """At the ratio 1 + excess, with k counted from one too: small differences keep digits."""
+        """At the ratio 1 + excess, with k relative to one too: small differences keep digits."""
         t = np.abs(excess - k)
         near = (b + t) ** 2 / (8 * b)
         return np.asarray(np.where(t <= 2 * b, near, (np.sqrt(t) - np.sqrt(b / 8)) ** 2))
@@ -64,7 +64,7 @@ def theorem_e2(guarantee: Guarantee, game: Game) -> float:  # noqa: ARG001 - hol
 
         def value(parameters: FloatArray) -> float:
             b, k = float(np.exp(np.clip(parameters[0], -60.0, 300.0))), float(parameters[1])
-            # beyond every ratio psi grows with slope one, and E l <= 1 bounds what is there
+            # beyond every ratio psi grows with slope one, and E l <= 1 bounds the rest
             finite = float(q @ psi(excess, b, k)) + at_zero * float(psi(-np.ones(1), b, k)[0])
             return finite + loss.p_infinity
 
@@ -73,11 +73,11 @@ def theorem_e2(guarantee: Guarantee, game: Game) -> float:  # noqa: ARG001 - hol
     spread = [float(np.log(guarantee.tv + 1e-300)), 0.0, float(fine.losses[-1]) / 2]
     best, search, exact = 1.0, on(coarse), on(fine)
     for start in spread:
-        found = minimize(
+        minimum = minimize(
             search,
             np.array([start, 0.0]),
             method="Nelder-Mead",
             options={"xatol": 1e-9, "fatol": 1e-12, "maxiter": 400},
         )
-        best = min(best, exact(found.x))
+        best = min(best, exact(minimum.x))
     return best

@@ -1,4 +1,4 @@
-"""Proposition F: add-remove, nothing known, one class a success set, any prior.
+"""Proposition F: add-remove, nothing known, one class per success set, any prior.
 
 With f0 the trade-off between absent and present, q_z the chance of guessing z when the person is
 absent, and every b >= 0,
@@ -9,7 +9,7 @@ absent, and every b >= 0,
 
 Each g_z is concave, so for every multiplier the maximum is at most
 ``lam + sum_z max_q [g_z(q) - lam q]``, and that is jointly convex in (b, lam): any pair is valid,
-and the least is looked for. f0 is read as the polygon of the privacy-loss distribution, whose
+and the least is searched. f0 is read as the polygon of the privacy-loss distribution, whose
 vertices are the only places where the inner maximum can be.
 """
 
@@ -21,12 +21,12 @@ from dprad.game.game import Classes
 from dprad.model.guarantees import Guarantee
 from dprad.numerics.arrays import complements
 
-# What a sum of terms of both signs may be off by, of their sizes.
+# Possible error of a sum of terms of both signs, relative to their sizes.
 ROUNDING = 1e-15
 
 
 def proposition_f(guarantee: Guarantee, game: Classes) -> float:
-    """O(u log K) an evaluation for u distinct probabilities; some hundred evaluations."""
+    """O(u log K) per evaluation for u distinct probabilities; about a hundred evaluations."""
     from scipy.optimize import minimize_scalar
 
     pi, times = np.unique(game.probabilities, return_counts=True)
@@ -39,7 +39,7 @@ def proposition_f(guarantee: Guarantee, game: Classes) -> float:
     t = np.unique(np.r_[vertex, 1.0 - vertex])
     hit = 1.0 - loss.tradeoff(t)  # 1 - f0(q)
     miss = loss.tradeoff(1.0 - t)  # f0(1 - q)
-    # slopes are likelihood ratios: read off, not differenced, so that they are monotone
+    # slopes are likelihood ratios: read off, not differenced, so they are monotone
     ratio = np.r_[np.exp(loss.losses[::-1]), 0.0]
     middle = (t[1:] + t[:-1]) / 2
     hit_slope = ratio[np.searchsorted(edge, middle, "right") - 1]
@@ -65,18 +65,18 @@ def proposition_f(guarantee: Guarantee, game: Classes) -> float:
     def over_multiplier(b: float) -> float:
         highest = max(b, float(pi.max()) * (1.0 + b)) * float(hit_slope[0])
         lowest = float(np.log(1e-12 * max(b, float(pi.min()))))
-        found = minimize_scalar(
+        inner = minimize_scalar(
             lambda x: dual(b, float(np.exp(x))),
             bounds=(lowest, max(lowest + 1.0, float(np.log(highest + 1e-300)))),
             method="bounded",
             options={"xatol": 1e-7, "maxiter": 60},
         )
-        return float(found.fun)
+        return float(inner.fun)
 
-    found = minimize_scalar(
+    outer = minimize_scalar(
         over_multiplier,
         bounds=(0.0, float(pi.max())),
         method="bounded",
         options={"xatol": 1e-6 * float(pi.max()), "maxiter": 40},
     )
-    return float(min(found.fun, over_multiplier(0.0), over_multiplier(float(pi.max()))))
+    return float(min(outer.fun, over_multiplier(0.0), over_multiplier(float(pi.max()))))

@@ -25,7 +25,7 @@ from dprad.game.game import Classes
 from dprad.model.guarantees import Guarantee
 from dprad.numerics.arrays import FloatArray, complements
 
-# Values of V among which the best bracket is looked for.
+# Number of values of V among which the best bracket is searched.
 GRID = 48
 # Relative error of the sum of all levels.
 CANCELLED = 1e-15
@@ -72,7 +72,7 @@ def _brackets(game: Classes) -> FloatArray:
 
 
 def proposition_w(guarantee: Guarantee, game: Classes) -> float:
-    """Water-filling: one convex parameter. O(distinct probabilities) an evaluation."""
+    """Water-filling: one convex parameter. O(distinct probabilities) per evaluation."""
     from scipy.optimize import minimize_scalar
 
     pi, times = np.unique(game.probabilities, return_counts=True)
@@ -99,11 +99,11 @@ def proposition_w(guarantee: Guarantee, game: Classes) -> float:
         level = np.minimum(
             np.interp(whole - excess, np.r_[0.0, total], np.r_[0.0, sorted_cap]), cap
         )
-        # what interpolation has left over, or the caps do not reach
+        # the remainder of the interpolation, or what the caps do not reach
         rest_of_it = whole - float(times @ level)
         if rest_of_it < 0:
             level, rest_of_it = level * (whole / float(times @ level)), 0.0
-        # sums that cancelled; a larger V is that of a lower level, which is valid too
+        # sums that cancelled; a larger V belongs to a lower level, which is valid too
         rest_of_it += CANCELLED * whole
         if not np.all(level > 0):
             return whole
@@ -114,5 +114,5 @@ def proposition_w(guarantee: Guarantee, game: Classes) -> float:
     values = [at(float(x)) for x in grid]
     best = int(np.argmin(values))
     bracket = (float(grid[max(best - 1, 0)]), float(grid[min(best + 1, GRID - 1)]))
-    found = minimize_scalar(at, bounds=bracket, method="bounded", options={"xatol": 1e-10})
-    return float(min(found.fun, *values))
+    minimum = minimize_scalar(at, bounds=bracket, method="bounded", options={"xatol": 1e-10})
+    return float(min(minimum.fun, *values))

@@ -1,6 +1,6 @@
 """Theorem 4 and Corollary 2 of the paper: exact reconstruction under (epsilon, delta)-DP.
 
-Nothing known, one class a success set (merge first). Replace-one. Theorem 4 fills a budget: the
+Nothing known, one class per success set (merge first). Replace-one. Theorem 4 fills a budget: the
 gains g_i = Pr[guess i | i] - Pr[guess i] sum to at most Gamma, each is at most TV (1 - pi_i), and
 RAD = sum pi_i g_i. Neither is tight: Theorem B (`optimum.py`) is.
 """
@@ -24,10 +24,10 @@ def _gamma(epsilon: float, delta: float, m: int) -> float:
 
 def theorem_4(guarantee: Guarantee, game: Classes) -> float:
     """The filled budget. O(m log m) for a point, as much again for each point of a profile."""
-    pi = np.sort(game.probabilities)[::-1]  # the order of pi (1 - pi) too: one at most exceeds 1/2
+    pi = np.sort(game.probabilities)[::-1]  # also the order of pi (1 - pi): at most one exceeds 1/2
     m, rest = len(pi), complements(pi)
     spent, gained = np.r_[0.0, np.cumsum(rest)], np.r_[0.0, np.cumsum(pi * rest)]
-    ahead = np.r_[pi, 0.0]  # the likeliest of the records not filled
+    ahead = np.r_[pi, 0.0]  # the likeliest of the unfilled records
 
     def at(epsilon: float, delta: float) -> float:
         tv = point_tv(epsilon, delta)

@@ -12,7 +12,7 @@ import numpy as np
 
 from dprad.model.guarantees import Guarantee
 
-# Points of a profile that are tried, and tried again around the best.
+# Points of a profile tried at first, and again around the best.
 POINTS = 65
 
 

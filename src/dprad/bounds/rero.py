@@ -1,7 +1,7 @@
 """Bounds on the *success probability* (ReRo), for comparison: Balle et al. and Hayes et al.
 
 They bound how often the attacker is right, not how much more often because the person took part;
-an attacker who would be right anyway makes them large. P+ is the best chance of a blind guess.
+they are large for an attacker who would be right anyway. P+ is the best chance of a blind guess.
 Either kind of neighbours: the reference is a data set without the record, or with another one.
 """
 

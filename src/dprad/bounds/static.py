@@ -3,7 +3,7 @@
 m points in a ball of radius r around the absent record, in units of the noise: the attacker is
 right with at most the power of the one-sided t-test of level 1/m, m - 2 degrees of freedom and
 non-centrality r (Shannon's cone argument); Phi(r) for m = 2. It is false for adaptive training,
-hence the flag `GaussianDP(..., static=True)` with which the caller vouches for the assumption.
+hence the flag `GaussianDP(..., static=True)`, with which the caller confirms the assumption.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ROUNDING = 1e-12
 
 
 def proposition_g(guarantee: Guarantee, game: Classes) -> float:
-    """Power of the test less 1/m. O(1)."""
+    """Power of the test minus 1/m. O(1)."""
     from scipy.special import erf
     from scipy.stats import nct, t
 

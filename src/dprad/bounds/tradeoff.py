@@ -3,8 +3,8 @@
 Theorem 3: RAD <= max 1 - f(a) - a over the chances a that a guess is right by luck. First form: a
 in [P-, P+]. Second form, finite priors: (1 - kappa) times the maximum over [0, P+ / (1 - kappa)].
 The paper states them for an attacker who knows nothing and never passes. Its proof uses only that
-the chance of success on a record that is absent is E[P(theta)], which lies in [P-, P+] for every
-knowledge and with passing, as `Game` defines them; so they are applied to every threat.
+the chance of success on an absent record is E[P(theta)], which lies in [P-, P+] for every knowledge
+and with passing, as `Game` defines them; so they are applied to every threat.
 
 ``1 - f(a) - a`` is concave and f symmetric, so its maximum is at the fixed point f(a) = a, where
 a = (1 - TV) / 2, or at the end of the range nearest to it: no grid, which would round down.
@@ -26,8 +26,8 @@ def _gap(guarantee: Guarantee, low: float, high: float) -> float:
     """Max of 1 - f(a) - a over [low, high].
 
     f falls, so the fixed point is beyond `low` if f(low) >= low, and before `high` if
-    f(high) <= high. (To compare with (1 - TV)/2 itself would be unsafe: for a large epsilon it is
-    rounded to 0, and lies below a tiny `low` that it exceeds.) In doubt it is inside: TV.
+    f(high) <= high. (Comparing with (1 - TV)/2 itself would be unsafe: for a large epsilon it is
+    rounded to 0, below a tiny `low` that it exceeds.) If in doubt, it is inside: TV.
     """
     first, last = float(guarantee.tradeoff(low)), float(guarantee.tradeoff(high))
     if first >= low * (1.0 - ROUNDING) and last <= high * (1.0 + ROUNDING) + ROUNDING:

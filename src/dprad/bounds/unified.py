@@ -5,8 +5,8 @@ For a replace-one guarantee with dominating pair (p, q) and every nu >= 0,
     RAD <= nu + sum_{z != z0} pi_z pi_z0 int ( p - q - nu n_{z,z0}(p, q) )_+ ,
     n_{z,z0}(p, q) = min_P [ q/P + p/(1-P) ] ,
 
-the minimum over the prior masses P that a success set can have which contains z and not z0; the
-pair is left out if there is none (`separations` below). nu = 0 is Theorem 1. On the atoms of a
+where the minimum is over the prior masses P of success sets that contain z and not z0; the pair is
+omitted if there is none (`separations` below). nu = 0 is Theorem 1. On the atoms of a
 privacy-loss distribution the right side is convex and piecewise linear in nu, so its minimum over
 nu is found exactly by sorting.
 
@@ -25,20 +25,20 @@ from dprad.game.sets import Sets, starts, tops
 from dprad.model.guarantees import Guarantee
 from dprad.numerics.arrays import FloatArray, complements, distinct
 
-# Up to so many sets times pairs of classes, every mass that tells a pair apart is listed.
+# Up to this many sets times pairs of classes, every mass that separates a pair is listed.
 LISTED = 2**23
-# Up to so many classes, and sets times pairs, every pair has its own range of masses.
+# Up to this many classes, and sets times pairs, every pair has its own range of masses.
 PAIR_CLASSES = 512
 PAIR_STEPS = 2**28
-# Pairs times atoms that are sorted at once; beyond, ranges are rounded outwards and shared.
+# Most pairs times atoms sorted at once; beyond, ranges are rounded outwards and shared.
 MAX_TERMS = 2**22
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Separations:
-    """Pairs of classes by the masses a success set that tells them apart may have.
+    """Pairs of classes by the possible masses of a success set that separates them.
 
-    `weight` sums to at most 1 - kappa. Masses range over [low, high], or, where `listed` is given,
+    `weight` sums to at most 1 - kappa. Masses range over [low, high], or, if `listed` is given,
     over the values listed for each group.
     """
 
@@ -55,7 +55,7 @@ def theorem_c(guarantee: Guarantee, game: Game) -> float:
     p, q = loss.p[alive], loss.q[alive]
     more = p * -np.expm1(-loss.losses[alive])  # p - q without cancellation
     groups = _share(separations(game), MAX_TERMS // (len(p) + 1))
-    # each term is c (1 - nu/b)_+ : the gain c at nu = 0, and the price b at which it is gone
+    # each term is c (1 - nu/b)_+ : the gain c at nu = 0, and the price b at which it vanishes
     gain = [np.outer(groups.weight, more).ravel(), groups.weight * loss.p_infinity]
     price = [(more / _least_cost(p, q, groups)).ravel(), _rest(groups.low)]
     return _minimise(np.concatenate(gain), np.concatenate(price))
@@ -68,7 +68,7 @@ def _least_cost(p: FloatArray, q: FloatArray, groups: Separations) -> FloatArray
         return _cost(p, q, np.clip(best, groups.low[:, None], groups.high[:, None]))
     rows = []
     for masses in groups.listed:
-        # the cost is convex in the mass: the best listed one is next to the best of all
+        # the cost is convex in the mass: the best listed mass is next to the best of all
         at = np.searchsorted(masses, best)
         below, above = masses[np.maximum(at - 1, 0)], masses[np.minimum(at, len(masses) - 1)]
         rows.append(np.minimum(_cost(p, q, below), _cost(p, q, above)))
@@ -82,7 +82,7 @@ def _cost(p: FloatArray, q: FloatArray, mass: FloatArray) -> FloatArray:
 
 
 def _rest(mass: FloatArray) -> FloatArray:
-    """1 - mass, never less than it is: a mass next to one is itself rounded."""
+    """1 - mass, never too small: a mass close to one is itself rounded."""
     return np.asarray(np.maximum(1.0 - mass, 0.0) + np.finfo(float).eps)
 
 
@@ -95,7 +95,7 @@ def _minimise(gain: FloatArray, price: FloatArray) -> float:
     order = np.argsort(-price)
     gain, price = gain[order], price[order]
     slope = np.cumsum(gain / price)
-    # terms with a price above nu are alive; the sum falls as long as their slopes exceed one
+    # terms with a price above nu are active; the sum falls while their slopes exceed one
     alive = int(np.searchsorted(slope, 1.0, "right"))
     if alive == len(gain):
         return float(gain.sum())
@@ -105,7 +105,7 @@ def _minimise(gain: FloatArray, price: FloatArray) -> float:
 
 # -- which masses tell two classes apart ----------------------------------------------------------
 def separations(game: Game) -> Separations:
-    """Groups of pairs. O(m) for the usual threats; every pair by itself where there are few."""
+    """Groups of pairs. O(m) for the usual threats; every pair separately if there are few."""
     if not isinstance(game, Classes):
         one = np.ones(1)
         return Separations(one, one * game.least, one * game.most)
@@ -129,11 +129,11 @@ def separations(game: Game) -> Separations:
 
 
 def _grouped(weight: FloatArray, low: FloatArray, high: FloatArray) -> Separations:
-    """Pairs with the same range put together."""
+    """Pairs with the same range, merged."""
     low, high = np.minimum(low, 1.0), np.clip(high, low, 1.0)
     keep = weight > 0
     if np.array_equal(low, high):
-        # one mass a pair: no need to sort pairs of numbers
+        # one mass per pair: no need to sort pairs of numbers
         masses, group = distinct(low[keep])
         total = np.asarray(np.bincount(group, weights=weight[keep]), dtype=float)
         return Separations(total, masses, masses)
@@ -146,7 +146,7 @@ def _grouped(weight: FloatArray, low: FloatArray, high: FloatArray) -> Separatio
 
 
 def _listed(game: Classes) -> Separations:
-    """Every set an attack can be right about, and for each pair the masses that tell it apart."""
+    """Every set an attack can be right about, and for each pair the masses that separate it."""
     pi, sets = game.probabilities, game.sets
     m = len(pi)
     member = sets.members(m)
@@ -155,15 +155,15 @@ def _listed(game: Classes) -> Separations:
         options = np.vstack([member[sets.fiber == x], np.zeros((1, m), dtype=bool)])
         attacks = (attacks[:, None, :] | options[None, :, :]).reshape(-1, m)
     mass = attacks @ pi
-    found: dict[bytes, tuple[FloatArray, float]] = {}
+    groups: dict[bytes, tuple[FloatArray, float]] = {}
     for z in range(m):
         inside = attacks[:, z]
         for z0 in np.flatnonzero(~attacks[inside].all(axis=0)):
             masses = np.unique(mass[inside & ~attacks[:, z0]])
             key = masses.tobytes()
-            found[key] = masses, found.get(key, (masses, 0.0))[1] + pi[z] * pi[z0]
-    weight = np.array([w for _, w in found.values()])
-    listed = tuple(masses for masses, _ in found.values())
+            groups[key] = masses, groups.get(key, (masses, 0.0))[1] + pi[z] * pi[z0]
+    weight = np.array([w for _, w in groups.values()])
+    listed = tuple(masses for masses, _ in groups.values())
     low = np.array([masses[0] for masses in listed])
     high = np.array([masses[-1] for masses in listed])
     return Separations(weight, low, high, listed)
@@ -173,7 +173,7 @@ Parts = tuple[FloatArray, FloatArray, FloatArray]
 
 
 def _alone(pi: FloatArray, sets: Sets) -> Parts:
-    """Nothing known, one class a set: the mass is that of z."""
+    """Nothing known, one class per set: the mass is that of z."""
     index = np.isfinite(sets.smallest(len(pi)))
     return (pi * complements(pi))[index], pi[index], pi[index]
 
@@ -196,7 +196,7 @@ def _everything(pi: FloatArray, sets: Sets) -> Parts:
 
 
 def _classes(game: Classes) -> Parts:
-    """One range a class z, whatever z0: wider than need be, so valid."""
+    """One range per class z, whatever z0: wider than necessary, so valid."""
     pi, fiber, sets = game.probabilities, game.fiber, game.sets
     assert pi is not None and fiber is not None and sets is not None
     elsewhere = game.p_plus - tops(sets, int(fiber.max()) + 1)[fiber]
@@ -206,7 +206,7 @@ def _classes(game: Classes) -> Parts:
 
 
 def _pairs(game: Classes) -> Parts:
-    """One range a pair."""
+    """One range per pair."""
     pi, fiber, sets = game.probabilities, game.fiber, game.sets
     assert pi is not None and fiber is not None and sets is not None
     m = len(pi)
@@ -233,7 +233,7 @@ def _pairs(game: Classes) -> Parts:
 
 
 def _share(groups: Separations, limit: int) -> Separations:
-    """At most about `limit` groups, each range rounded outwards to that of its neighbours."""
+    """At most about `limit` groups; each range is rounded outwards to that of its neighbours."""
     if len(groups.weight) <= limit:
         return groups
     order = np.lexsort((groups.high, groups.low))

@@ -1,4 +1,4 @@
-"""Data for experiments: digits come with scikit-learn; others from a directory, or from OpenML.
+"""Data for experiments: digits come with scikit-learn, others from a directory or from OpenML.
 
 Nothing is downloaded unless no directory is given. Images are scaled to [-1, 1].
 """
@@ -16,7 +16,7 @@ import numpy as np
 from dprad.errors import DpradError, one_of
 from dprad.numerics.arrays import FloatArray, IntArray
 
-# Names on OpenML, and of the directories in which the original files are looked for.
+# Names on OpenML; the keys are the directories searched for the original files.
 IMAGES = {"mnist": "mnist_784", "fashion-mnist": "Fashion-MNIST"}
 ADULT_COLUMNS = [
     "age",
@@ -38,20 +38,50 @@ ADULT_COLUMNS = [
 
 
 def digits() -> tuple[FloatArray, IntArray]:
-    """1,797 images of 8 x 8 pixels, bundled with scikit-learn."""
+    """1,797 images of 8 x 8 pixels, bundled with scikit-learn.
+
+    Returns
+    -------
+    tuple of ndarray
+        Images and labels.
+
+    Examples
+    --------
+    >>> x, y = digits()
+    >>> x.shape, y.shape
+    ((1797, 8, 8), (1797,))
+
+    """
     try:
         from sklearn.datasets import load_digits
     except ImportError:
-        raise DpradError("digits come with scikit-learn: pip install 'dprad[audit]'.") from None
+        raise DpradError("digits needs scikit-learn: pip install 'dprad[audit]'.") from None
     data = load_digits()
     return np.asarray(data.images) / 8.0 - 1.0, np.asarray(data.target)
 
 
 def images(name: str, directory: Any = None) -> tuple[FloatArray, IntArray]:
-    """Training images of "mnist" or "fashion-mnist", 60,000 of 28 x 28, and labels.
+    """Training images of MNIST or Fashion-MNIST: 60,000 of 28 x 28 pixels.
 
-    `directory` (default: the environment variable DPRAD_DATA) holds the IDX files, gzipped or not,
-    itself or in a folder of that name. Without one, scikit-learn fetches OpenML's copy.
+    Parameters
+    ----------
+    name
+        ``"mnist"`` or ``"fashion-mnist"``.
+    directory
+        Directory with the IDX files, gzipped or not, itself or in a folder of that name; default:
+        the environment variable DPRAD_DATA. Without one, scikit-learn fetches the copy on OpenML.
+
+    Returns
+    -------
+    tuple of ndarray
+        Images and labels.
+
+    Examples
+    --------
+    ::
+
+        x, y = dprad.datasets.images("mnist", "data")
+
     """
     one_of(name, "name", IMAGES)
     place = _place(name, directory)
@@ -67,7 +97,25 @@ def images(name: str, directory: Any = None) -> tuple[FloatArray, IntArray]:
 def adult(directory: Any = None) -> Any:
     """The 32,561 training rows of Adult, as a table for `Prior.from_data` and `impute`.
 
-    OpenML's copy, if there is no directory, has the test rows as well (48,842 in all).
+    The copy on OpenML also contains the test rows (48,842 in all).
+
+    Parameters
+    ----------
+    directory
+        Directory with the original files; default: the environment variable DPRAD_DATA. Without
+        one, scikit-learn fetches the copy on OpenML.
+
+    Returns
+    -------
+    table
+        A DuckDB relation or a pandas data frame.
+
+    Examples
+    --------
+    ::
+
+        prior = dprad.Prior.from_data(dprad.datasets.adult("data"), columns=["age"])
+
     """
     import duckdb
 
@@ -82,7 +130,29 @@ def adult(directory: Any = None) -> Any:
 
 
 def idx(path: Any) -> Any:
-    """An array in the IDX format of MNIST, gzipped or not."""
+    """Read an array in the IDX format of MNIST, gzipped or not.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Returns
+    -------
+    ndarray
+        Bytes, in the shape that the file gives.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "two-bytes")
+    ...     with open(path, "wb") as file:
+    ...         _ = file.write(bytes([0, 0, 8, 1, 0, 0, 0, 2, 5, 7]))
+    ...     idx(path).tolist()
+    [5, 7]
+
+    """
     file = Path(path)
     try:
         raw = file.read_bytes()
@@ -95,21 +165,38 @@ def idx(path: Any) -> Any:
         shape = np.frombuffer(raw, ">i4", raw[3], 4)
         return np.frombuffer(raw, np.uint8, offset=4 + 4 * raw[3]).reshape(shape)
     except (ValueError, IndexError):
-        raise DpradError(f"{file} is not an IDX file of bytes, or it is cut off.") from None
+        raise DpradError(f"{file} is not an IDX file of bytes, or is truncated.") from None
 
 
 def given(directory: Any = None) -> str | None:
-    """The data directory: as told, or as the environment says."""
+    """The data directory: as given, or from the environment.
+
+    Parameters
+    ----------
+    directory
+        A directory, or None.
+
+    Returns
+    -------
+    str or None
+        None if neither is set.
+
+    Examples
+    --------
+    >>> given("data")
+    'data'
+
+    """
     return directory or os.environ.get("DPRAD_DATA") or None
 
 
 def _place(name: str, directory: Any) -> Path | None:
-    found = given(directory)
-    if found is None:
+    folder = given(directory)
+    if folder is None:
         return None
-    root = Path(found)
+    root = Path(folder)
     if not root.is_dir():
-        raise DpradError(f"the data directory {str(root)!r} is not there.")
+        raise DpradError(f"the data directory {str(root)!r} does not exist.")
     return root / name if (root / name).is_dir() else root
 
 
@@ -124,7 +211,7 @@ def _fetch(name: str) -> Any:
     try:
         from sklearn.datasets import fetch_openml
     except ImportError:
-        raise DpradError("OpenML is read by scikit-learn: pip install 'dprad[audit]'.") from None
+        raise DpradError("reading OpenML needs scikit-learn: pip install 'dprad[audit]'.") from None
     try:
         return fetch_openml(name, version=2 if name == "adult" else 1, as_frame=name == "adult")
     except Exception as error:

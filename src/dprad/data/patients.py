@@ -1,7 +1,7 @@
 """A small synthetic patient table, made by a seeded generator: the built-in data of the demo.
 
-Nobody is in it. Age band, region, smoking and diagnosis depend on one another roughly as they do
-in real registers: the old have more heart disease, smokers more lung disease, the city more
+It contains no real people. Age band, region, smoking and diagnosis depend on one another roughly as
+in real registers: older people have more heart disease, smokers more lung disease, the city more
 asthma.
 """
 
@@ -26,7 +26,26 @@ Record = tuple[str, str, str, str]
 
 
 def records(people: int = 20_000, *, seed: int = 2026) -> list[Record]:
-    """One record a person; the same seed gives the same people."""
+    """Synthetic patients; the same seed gives the same people.
+
+    Parameters
+    ----------
+    people
+        Number of people.
+    seed
+        Seed of the generator.
+
+    Returns
+    -------
+    list of tuple
+        (age, region, smoker, diagnosis) per person.
+
+    Examples
+    --------
+    >>> len(records(100)), len(records(100)[0])
+    (100, 4)
+
+    """
     rng = np.random.default_rng(seed)
     age = rng.choice(5, size=people, p=[0.20, 0.26, 0.27, 0.20, 0.07])
     region = rng.choice(4, size=people, p=[0.45, 0.25, 0.12, 0.18])
@@ -46,7 +65,24 @@ def records(people: int = 20_000, *, seed: int = 2026) -> list[Record]:
 
 
 def prior(columns: Sequence[str] | None = None) -> Prior:
-    """The table, or some columns of it, as a prior."""
+    """The table, or some of its columns, as a prior.
+
+    Parameters
+    ----------
+    columns
+        Names of columns; default: all.
+
+    Returns
+    -------
+    Prior
+        Counted from 20,000 people.
+
+    Examples
+    --------
+    >>> prior(["smoker"]).size
+    2
+
+    """
     names = [column(c, COLUMNS, name="columns") for c in columns or COLUMNS]
     at = [COLUMNS.index(c) for c in names]
     rows = (tuple(row[i] for i in at) for row in records())
@@ -55,6 +91,25 @@ def prior(columns: Sequence[str] | None = None) -> Prior:
 
 
 def save(path: str | Path, people: int = 20_000, *, seed: int = 2026) -> None:
-    """The table as a CSV file, to try the commands on."""
+    """Write the table to a CSV file, to try the commands on.
+
+    Parameters
+    ----------
+    path
+        The file to write.
+    people
+        Number of people.
+    seed
+        Seed of the generator.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(os.path.join(folder, "patients.csv"), people=100)
+    ...     os.listdir(folder)
+    ['patients.csv']
+
+    """
     lines = [",".join(row) for row in (COLUMNS, *records(people, seed=seed))]
     Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")

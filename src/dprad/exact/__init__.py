@@ -31,7 +31,7 @@ from dprad.mechanisms.staircase import Staircase
 from dprad.mechanisms.support import SupportMechanism
 from dprad.numerics.arrays import FloatArray, IntArray
 
-_NOTHING = "the output says nothing"
+_NOTHING = "the output is independent of the record"
 
 __all__ = ["Sampling", "Solution", "solve", "solve_continuous"]
 
@@ -109,7 +109,7 @@ def _composed(mechanism: Composed, posed: Posed, sampling: Sampling) -> Solution
 
 @solve.register
 def _laplace(mechanism: Laplace, posed: Posed, sampling: Sampling) -> Solution:
-    # subtract first: what is left of a difference after scaling is rounded
+    # subtract first: a difference taken after scaling is rounded
     return solve_laplace(posed.game, mechanism.scaled(posed.read), posed.pi)
 
 
@@ -118,7 +118,7 @@ def _cut_laplace(mechanism: CutLaplace, posed: Posed, sampling: Sampling) -> Sol
     low, high = mechanism.bounds
     ends = np.array([0.0, high - low]) * mechanism.rate
     if ends[1] < 1e-300:
-        # it says nothing, and heights in units of the noise would overflow
+        # the output is uninformative, and heights in units of the noise would overflow
         silent = Posed(posed.game, np.zeros(len(posed.pi), dtype=np.intp))
         return _matrix(np.ones((1, 1)), silent, _NOTHING)
     scaled = (posed.read - low) * mechanism.rate
@@ -128,14 +128,14 @@ def _cut_laplace(mechanism: CutLaplace, posed: Posed, sampling: Sampling) -> Sol
 
 @solve.register
 def _gaussian(mechanism: Gaussian, posed: Posed, sampling: Sampling) -> Solution:
-    found = solve_gaussian(mechanism, posed.game, posed.read, posed.pi)
-    return found or estimate(mechanism, posed.game, posed.read, posed.pi, sampling)
+    solution = solve_gaussian(mechanism, posed.game, posed.read, posed.pi)
+    return solution or estimate(mechanism, posed.game, posed.read, posed.pi, sampling)
 
 
 @solve.register
 def _density(mechanism: Density, posed: Posed, sampling: Sampling) -> Solution:
-    found = solve_density(mechanism, posed.game, posed.read, posed.pi)
-    return found or estimate(mechanism, posed.game, posed.read, posed.pi, sampling)
+    solution = solve_density(mechanism, posed.game, posed.read, posed.pi)
+    return solution or estimate(mechanism, posed.game, posed.read, posed.pi, sampling)
 
 
 @solve.register

@@ -2,10 +2,10 @@
 
     RAD* = sum_o sum_x max_{g or pass} sum_{z in S(g) & fiber x} pi_z ( p(o|z) - pbar(o) )
 
-The channel is taken a block at a time, by rows where one running maximum an output will do (nothing
-known, one class a set), else by columns; no array as large as the channel is made. Cost: O(m K) for
-one class a set and for windows, O(members of the success relation x K) otherwise; a few blocks of
-`BLOCK_ENTRIES` numbers of memory.
+The channel is processed in blocks: by rows if one running maximum per output suffices (nothing
+known, one class per set), else by columns; no array as large as the channel is made. Cost: O(m K)
+for one class per set and for windows, O(members of the success relation x K) otherwise; memory for
+a few blocks of `BLOCK_ENTRIES` numbers.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from dprad.numerics.arrays import HEAVY, FloatArray, IntArray, gains
 from dprad.runtime.memory import block
 from dprad.runtime.progress import tell
 
-# Entries of a block: small enough for the cache, large enough to pay for the calls.
+# Entries of a block: small enough for the cache, large enough to amortise the calls.
 BLOCK_ENTRIES = 2**17
-# Rows that a block of a running maximum has at least.
+# Fewest rows of a block of a running maximum.
 ROWS = 8
 # Entries of the blocks from which pbar is summed.
 PBAR_ENTRIES = 2**20
@@ -46,7 +46,9 @@ class Joint:
 def shares(
     game: Classes, codes: IntArray, pi: FloatArray, size: int
 ) -> tuple[Any, IntArray | None]:
-    """Sparse joint probabilities, classes x codes; and the code of each class if it has one."""
+    """Sparse joint probabilities, classes x codes; and the code of each class if it has only
+    one.
+    """
     from scipy import sparse
 
     kept = np.flatnonzero(game.class_of >= 0)
@@ -67,7 +69,7 @@ def sum_by_likelihood(
     size: int,
     method: str,
 ) -> Solution:
-    """The exact sum for a channel that is made as it is needed.
+    """The exact sum for a channel that is computed on demand.
 
     `likelihood(codes, outputs)` gives a block of its size x outputs matrix.
     """
@@ -97,7 +99,7 @@ def sum_by_likelihood(
     off = abs(float(pbar.sum()) - 1.0)
     if off <= NORMALISED:
         return solution
-    # what is missing or too much may have been gained or lost
+    # any excess or deficit may have been gained or lost
     return replace(solution, interval=(solution.rad - off, solution.rad + off))
 
 
@@ -116,10 +118,10 @@ def sum_over_outputs(joint: Joint, game: Classes, method: str) -> Solution:
 
 
 def _by_rows(joint: Joint, sets: Singletons) -> tuple[float, float, float]:
-    """One fiber, one class a set: a running maximum, likeliest class first."""
+    """One fiber, one class per set: a running maximum, likeliest class first."""
     in_order = bool(np.all(np.diff(sets.index) == 1)) and sets.index[0] == 0
     totals = np.zeros(3)
-    # all outputs at once if a block has room for some rows of them
+    # all outputs at once if a block can hold some rows of them
     wide = max(1, block(BLOCK_ENTRIES) // ROWS)
     for k in range(0, len(joint.pbar), wide):
         columns = slice(k, min(k + wide, len(joint.pbar)))
@@ -133,7 +135,7 @@ def _running(joint: Joint, sets: Singletons, columns: slice, in_order: bool) -> 
     pbar = joint.pbar[columns]
     near = TIE * pbar
     best, hit = np.full(len(pbar), -np.inf), np.zeros(len(pbar))
-    luck = np.zeros(len(pbar))  # the mass of the class that is guessed
+    luck = np.zeros(len(pbar))  # the mass of the guessed class
     step = max(1, block(BLOCK_ENTRIES) // len(pbar))
     for a in range(0, len(sets.mass), step):
         b = min(a + step, len(sets.mass))
@@ -170,7 +172,7 @@ def _by_columns(joint: Joint, game: Classes) -> tuple[float, float, float]:
         rad += float(np.maximum(best, 0.0).sum())
         near = TIE * pbar
         if len(begin) == len(gain):
-            # one set a fiber; a tie with passing is a pass if all is known
+            # one set per fiber; a tie with passing is a pass if all is known
             chosen = np.broadcast_to(sets.mass[:, None], gain.shape)
         else:
             floor = best - near

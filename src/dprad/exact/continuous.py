@@ -8,14 +8,14 @@ docs/theory/continuous.md). Write p_z for the density of the output given record
 1. *Records are moved to the middle of their cell.* That changes RAD by at most
    ``sum_j pi_j || mean of p_z over cell j  -  p_{z_j} ||_1``, at most
    ``(pi_j C + V osc_j) w^2/8`` for each cell, or ``pi_j V w/2``: V and C bound the total variation
-   of the first and second derivative of z -> p_z, osc_j is what the prior's density varies by.
+   of the first and second derivative of z -> p_z; osc_j is the oscillation of the prior's density.
 2. *Guesses are moved to the grid.* Sliding a window over a cell, one cell enters and one leaves.
    The gain lies below its chord but for ``w/4`` times the oscillation of what enters and leaves;
    and where the prior has a pole, signs decide: at most twice the mass of the lighter cell, plus
    the mass of the heavier one times what p_z varies by. Summed over outputs with the integrals of
    ``sup_z p_z`` (`peak`) and of ``sup_z |dp_z/dz|`` (`slope`).
 
-Cells are halved where they owe most. To keep whole windows whole, edges are a set of residues
+Cells with the largest error are halved. To keep whole windows whole, edges are a set of residues
 modulo the length of a window. Everything known (membership) needs no windows: the integrand is
 convex in p_z, so middles give a lower and ends of cells an upper bound.
 
@@ -43,19 +43,19 @@ from dprad.mechanisms.laplace import Laplace
 from dprad.model.priors import Prior
 from dprad.numerics.arrays import FloatArray, IntArray
 
-# The error that is asked for, and the cells that may be spent on it.
+# The required error, and the most cells used to reach it.
 TOLERANCE = 2e-5
 MAX_CELLS = 4000
-# Cells to begin with, and points at which the density is read in each.
+# Initial number of cells, and points at which the density is read in each.
 CELLS = 64
 POINTS = 5
-# Sums of so many terms may be off by this.
+# Possible rounding error of such sums.
 ROUNDING = 1e-14
-# A wider interval is a bound, not an answer.
+# A wider interval is reported as a bound.
 ACCEPTED = 1e-2
 
 Finite = Callable[[Posed], Solution]
-_NOTHING = "no window can be hit or missed"
+_NOTHING = "every window is certain or impossible"
 _METHOD = "by quadrature over the prior with a proven error"
 
 
@@ -74,7 +74,7 @@ def smoothness(mechanism: Any, low: float, high: float) -> Smoothness:
     """Bounds for records in [low, high]."""
     raise DpradError(
         f"{type(mechanism).__name__} needs a prior that is a table of records, but the prior is "
-        f"continuous on [{low:g}, {high:g}]. Continuous priors go with Laplace, Gaussian, "
+        f"continuous on [{low:g}, {high:g}]. Continuous priors work with Laplace, Gaussian, "
         "ExponentialInterval and Duchi; for others give a table, Prior.from_counts({value: weight})"
         ", or assess the promise: assess(mechanism.guarantee, ...)."
     )
@@ -149,7 +149,7 @@ def _ridge(height: FloatArray, z: FloatArray, r: float, ends: tuple[float, float
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Cells:
-    """Cells of the prior: edges, masses, and what the density varies by within each."""
+    """Cells of the prior: edges, masses, and the oscillation of the density within each."""
 
     edges: FloatArray
     mass: FloatArray
@@ -176,11 +176,11 @@ def solve_continuous(
     if game.membership:
         return _labelled(_everything(prior, smooth, game, finite))
     if eta == 0 or eta >= high - low:
-        certain = 0.0 if eta == 0 else 1.0  # nothing can be guessed, or nothing can be missed
+        certain = 0.0 if eta == 0 else 1.0  # no guess can be right, or no guess can be wrong
         return Solution(rad=0.0, success_out=certain, rero=certain, method=_NOTHING)
     if 5 * (high - low) / (2 * eta) > MAX_CELLS:
         raise DpradError(
-            f"eta = {eta:g} is too small against [{low:g}, {high:g}] for quadrature. The extra "
+            f"eta = {eta:g} is too small relative to [{low:g}, {high:g}] for quadrature. The extra "
             f"risk is at most {min(1.0, game.p_plus * smooth.peak):.6g} (the heaviest window times "
             "the integral of the largest density)."
         )
@@ -190,20 +190,20 @@ def solve_continuous(
     nowhere = np.zeros(len(unique), dtype=np.intp)
     sets = Windows.of(unique[:, 0], unique[:, 1], nowhere, cells.mass, nowhere)
     table = game.over(cells.mass, np.zeros(len(cells.mass), dtype=np.intp), sets)
-    found = finite(Posed(table, cells.middle))
-    inner = found.interval or (found.rad, found.rad)
+    solution = finite(Posed(table, cells.middle))
+    inner = solution.interval or (solution.rad, solution.rad)
     around = (max(0.0, inner[0] - moved - ROUNDING), inner[1] + moved + slid + ROUNDING)
-    return _labelled(replace(found, interval=around))
+    return _labelled(replace(solution, interval=around))
 
 
-def _labelled(found: Solution) -> Solution:
-    """Exact, an estimate where the finite game was one, or only a bound where cells ran out."""
-    assert found.interval is not None
-    if found.kind == "estimate":
-        return replace(found, method=f"{found.method}, over cells of the prior")
-    if found.interval[1] - found.interval[0] > ACCEPTED:
-        return replace(found, rad=found.interval[1], kind="upper-bound", method=_METHOD)
-    return replace(found, method=_METHOD)
+def _labelled(solution: Solution) -> Solution:
+    """Exact, an estimate if the finite game was one, or only a bound if cells ran out."""
+    assert solution.interval is not None
+    if solution.kind == "estimate":
+        return replace(solution, method=f"{solution.method}, over cells of the prior")
+    if solution.interval[1] - solution.interval[0] > ACCEPTED:
+        return replace(solution, rad=solution.interval[1], kind="upper-bound", method=_METHOD)
+    return replace(solution, method=_METHOD)
 
 
 def _everything(prior: Prior, smooth: Smoothness, game: Game, finite: Finite) -> Solution:
@@ -254,7 +254,7 @@ def _windows(
         owed = np.maximum(moved * len(moved), slid.sum(axis=0))
         orbit = np.zeros(len(base))
         np.maximum.at(orbit, np.arange(len(owed)) % len(base), owed)
-        # halve the orbits that owe most, unless floats can tell no more
+        # halve the orbits with the largest error, unless floats run out of digits
         middle = (base + np.r_[base[1:], length]) / 2
         fresh = middle[(orbit > max(TOLERANCE / 4, orbit.max() / 8)) & (middle > base)]
         room = len(edges) + len(fresh) * len(copies) <= MAX_CELLS
@@ -264,10 +264,10 @@ def _windows(
 
 
 def _measure(prior: Prior, edges: FloatArray) -> _Cells:
-    """Masses, and what the density varies by: read at five points, checked against the masses.
+    """Masses and oscillation of the density: read at five points, checked against the masses.
 
-    Between two points the density is taken to be monotone; then its mean lies between their values.
-    Where a mean does not, the density does something in between, and may vary by anything.
+    Between two points the density is assumed to be monotone, so its mean lies between their values.
+    If it does not, the density varies in between, and its oscillation is unknown.
     """
     assert prior.continuous_on is not None
     distribution = prior.continuous_on[0]
@@ -291,7 +291,7 @@ def _measure(prior: Prior, edges: FloatArray) -> _Cells:
 
 
 def _scale(prior: Prior) -> float:
-    """By how much the density is larger than that of the distribution before it was cut off."""
+    """How much larger the density is than that of the distribution before truncation."""
     assert prior.continuous_on is not None
     distribution, low, high = prior.continuous_on
     middle = np.array([low, high])
@@ -316,9 +316,10 @@ def _moved(cells: _Cells, smooth: Smoothness) -> FloatArray:
 def _slid(
     cells: _Cells, eta: float, period: int, smooth: Smoothness
 ) -> tuple[FloatArray, tuple[IntArray, IntArray]]:
-    """Error 2 by cell, its multiples of the peak and of the slope apart; and all windows of cells.
+    """Error 2 by cell, separated into multiples of the peak and of the slope; and all windows of
+    cells.
 
-    `period` cells further on is a window's length further on.
+    `period` cells further on is one window length further on.
     """
     edges, w, mass, count = cells.edges, cells.width, cells.mass, len(cells.mass)
 

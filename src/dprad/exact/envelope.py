@@ -7,11 +7,11 @@ upper envelope of these lines and of the zero line of passing, and each piece in
 form to ``h (A (1/y1 - 1/y2) + B (y2 - y1)) / 2``. Beyond the outermost values all outputs say
 the same.
 
-All gaps of a block and all fibers are walked at once, from one corner of the envelope to the next.
-O(m R p) for m values, R sets and p pieces an envelope (few); memory a few blocks.
+All gaps of a block and all fibers are processed at once, from one corner of the envelope to the
+next. O(m R p) for m values, R sets and p pieces per envelope (few); memory a few blocks.
 
-Nothing known, and one class a set or records read in the order of their targets: most sets need not
-be looked at. All sets to the left of a block of gaps gain ``a X - b P``, with a their weight seen
+Nothing known, and one class per set or records read in the order of their targets: most sets can be
+skipped. All sets to the left of a block of gaps gain ``a X - b P``, with a their weight seen
 from there, b their mass, X the noise and P = pbar; P/X rises along the block, so the set that is
 best at its beginning and the one that is best at its end beat all others that they beat where they
 cross. Likewise on the right. O(m (W + sqrt(m))) for sets of up to W values.
@@ -38,7 +38,7 @@ from dprad.runtime.progress import tell
 
 # Entries of a block of gaps.
 BLOCK_ENTRIES = 2**18
-# e^-x is as good as zero beyond; keeps 1/h^2 finite.
+# e^-x counts as zero beyond; keeps 1/h^2 finite.
 MAX_EXPONENT = 600.0
 # Distances (in units of the noise) up to which logarithms of densities keep their digits.
 FAR = 1e6
@@ -89,7 +89,7 @@ Totals = tuple[float, float, float]  # RAD, luck and hits
 
 
 def _between(game: Classes, sets: Sets, weight: Any, points: FloatArray) -> Totals:
-    """All gaps, the shortest way."""
+    """All gaps, by the fastest method that applies."""
     if len(points) == 1 or not len(sets.mass):
         return 0.0, 0.0, 0.0
     if game.probabilities.max() <= HEAVY:
@@ -135,14 +135,14 @@ class _Line:
 
     @classmethod
     def of(cls, game: Classes, weight: Any) -> _Line | None:
-        """If the game is of that kind."""
+        """The line, if the game is of this kind; else None."""
         sets, weight = game.sets, weight.sorted_indices()
         if not game.nothing_known or np.any(np.diff(weight.indptr) == 0):
             return None
         if isinstance(sets, Windows):
             low, high = sets.low, sets.high
         elif isinstance(sets, Singletons):
-            # one class a set: any order will do, so that of the values
+            # one class per set: any order works, so use that of the values
             ends = weight.indptr[1:] - 1, weight.indptr[:-1]
             along = np.lexsort([weight.indices[end] for end in ends])
             rank = np.empty_like(along)
@@ -183,7 +183,7 @@ class _Line:
             far = max(near, int(np.searchsorted(first, j, "left")))
             a = from_right[:near] * np.exp(end[:near] - points[k])
             c = from_left[far:] * np.exp(points[j] - start[far:])
-            # pbar lies below its values at the points; what fades by more than that is nothing
+            # pbar lies below its values at the points; anything that decays further is negligible
             most = pbar[k : j + 1].max() * np.exp(min(points[j] - points[k], MAX_EXPONENT))
             west = _rivals(a, self.mass[:near], pbar[k], most)
             east = _rivals(c, self.mass[far:], pbar[j], most)
@@ -241,7 +241,7 @@ def _apart(game: Classes, weight: Any) -> bool:
 
 
 def _alone(sets: Singletons, weight: Any, points: FloatArray) -> Totals:
-    """RAD, luck and hits of all gaps if every class is apart."""
+    """RAD, luck and hits of all gaps if every class is its own fiber."""
     place, own, mass = weight.indices[sets.index], weight.data[sets.index], sets.mass
     total, last = np.asarray(weight.sum(axis=0)).reshape(-1), len(points) - 1
     right = _until(points, total, place, own / mass)
@@ -277,18 +277,19 @@ def _until(
 
 def _scan(weight: FloatArray, value: FloatArray) -> FloatArray:
     """Of each member, all weight up to it as seen from there: a recurrence, nothing cancels."""
-    total, found = 0.0, []
+    total, sums = 0.0, []
     fade = np.exp(-np.diff(value, prepend=value[:1]))
     for w, f in zip(weight.tolist(), fade.tolist(), strict=True):
         total = total * f + w
-        found.append(total)
-    return np.array(found)
+        sums.append(total)
+    return np.array(sums)
 
 
 def _rivals(a: FloatArray, b: FloatArray, begin: float, end: float) -> IntArray:
     """Which lines a - b r can be the highest for some r from `begin` to `end`, and the largest a.
 
-    A line exceeds the best of the beginning and of the end, if anywhere, where these two cross.
+    A line that exceeds the best lines of the beginning and of the end does so where these two
+    cross.
     """
     if not len(a):
         return np.zeros(0, dtype=np.intp)
@@ -298,9 +299,9 @@ def _rivals(a: FloatArray, b: FloatArray, begin: float, end: float) -> IntArray:
     top = max(a[i] - b[i] * r, a[j] - b[j] * r)
     kept = a - b * r >= top - SAME * (a + b * r)
     kept[[i, j, int(np.argmax(a))]] = True
-    found = np.flatnonzero(kept)
-    # of equal lines one will do
-    return found[np.unique(np.stack([a[found], b[found]]), axis=1, return_index=True)[1]]
+    places = np.flatnonzero(kept)
+    # one of several equal lines suffices
+    return places[np.unique(np.stack([a[places], b[places]]), axis=1, return_index=True)[1]]
 
 
 def _gaps(
@@ -330,14 +331,14 @@ def _envelope(
 ) -> tuple[float, float]:
     """The integral under the envelope of the lines a + b u, summed over fibers and gaps (columns).
 
-    Small gaps, on which u is next to one, are walked in u - 1, so that no digits are lost.
+    Small gaps, on which u is close to one, are processed in u - 1, so that no digits are lost.
     With `passing` (masses, the two coefficients of pbar, whether a tie is a pass) the zero line is
     one of them, and the prior mass of what is named, integrated against pbar, comes second.
     """
     runs = Runs.of(begin, len(a))
     mass = np.zeros((len(a), 1)) if passing is None else passing[0][:, None]
     gap = np.minimum(gap, MAX_EXPONENT)
-    zero = np.where(gap < 1.0, 1.0, 0.0)  # where u is counted from
+    zero = np.where(gap < 1.0, 1.0, 0.0)  # the origin of u
     h, end = np.exp(-gap / 2), np.where(gap < 1.0, np.expm1(gap), np.exp(gap))
     at = np.where(gap < 1.0, np.expm1(-gap), np.exp(-gap))
     near = SAME * runs.top(np.abs(a) + np.abs(b) * np.exp(-gap))

@@ -5,7 +5,7 @@ best guess is the lightest set that contains o and, with pi(S) its mass within t
 
     RAD* = gap sum_o pi_o (1 - min_{S containing o} pi(S)) .
 
-It asks that all records with one code belong to one class. O(m + success relation).
+It requires that all records with one code belong to one class. O(m + success relation).
 """
 
 from __future__ import annotations
@@ -23,18 +23,21 @@ from dprad.numerics.arrays import FloatArray, IntArray, distinct
 
 
 def closed_form(mechanism: GRR, game: Classes, codes: IntArray, pi: FloatArray) -> Solution | None:
-    """The solution, or None where one code belongs to several classes."""
+    """The solution, or None if one code belongs to several classes."""
     sets: Any = game.sets
     kept = np.flatnonzero(game.class_of >= 0)
     classes = len(game.probabilities)
     pairs = distinct(codes[kept] * classes + game.class_of[kept])[0]
-    raised, own = pairs // classes, pairs % classes  # outputs, in order, and whom they raise
+    raised, own = (
+        pairs // classes,
+        pairs % classes,
+    )  # outputs, in order, and which records they raise
     if np.any(raised[1:] == raised[:-1]):
         return None
     mass = np.bincount(codes[kept], weights=pi[kept], minlength=mechanism.size)[raised]
     gap, lie = mechanism.gap, mechanism.lie
     lightest = sets.smallest(len(game.probabilities))[own]
-    # the most that is left outside of a set that contains it
+    # the largest mass outside a set that contains it
     spare = -replace(sets, mass=-_outside(sets, game.probabilities)).smallest(
         len(game.probabilities)
     )[own]
@@ -50,7 +53,7 @@ def closed_form(mechanism: GRR, game: Classes, codes: IntArray, pi: FloatArray) 
         luck = np.where(guessable, np.minimum(lightest, 1.0), 0.0)
         if game.membership:
             luck = np.where(gain > 0, luck, 0.0)
-        silent = lie * (mechanism.size - len(pairs))  # outputs that raise nobody
+        silent = lie * (mechanism.size - len(pairs))  # outputs that raise no record
         success_out = float((lie + gap * mass) @ luck) + silent * blind
 
     top = tops(sets, int(game.fiber.max()) + 1)
@@ -63,7 +66,7 @@ def closed_form(mechanism: GRR, game: Classes, codes: IntArray, pi: FloatArray) 
 
 
 def _outside(sets: Any, mass: FloatArray) -> FloatArray:
-    """The mass that each set leaves out, to all digits: what is beside a heavy class is summed."""
+    """The mass outside each set, to all digits: the complement of a heavy class is summed."""
     heavy = np.zeros(len(mass))
     heavy[np.argmax(mass)] = 1.0
     light = np.where(heavy > 0, 0.0, mass)

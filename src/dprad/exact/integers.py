@@ -1,8 +1,8 @@
 """Whole numbers plus whole noise (geometric, discrete Gaussian): an exact sum over the outputs.
 
 Every whole number between the outermost values is an output. Beyond them all outputs of geometric
-noise say the same, so one on each side stands for the rest; discrete Gaussian noise goes on to
-where it has no probability left. With a clamp the outputs beyond it are one.
+noise carry the same information, so one on each side stands for the rest; discrete Gaussian noise
+continues until no probability is left. With a clamp, all outputs beyond it are one.
 
 O(m (range + reach)) time, a few blocks of memory.
 """
@@ -21,7 +21,7 @@ from dprad.game.game import Classes
 from dprad.mechanisms.additive import WholeNoise
 from dprad.numerics.arrays import FloatArray, IntArray
 
-# Outputs that are summed one by one.
+# Most outputs summed one by one.
 MAX_SPAN = 10_000_000
 
 _METHOD = "sum over whole numbers"
@@ -49,7 +49,7 @@ def solve_whole(
             "sum. Laplace or Gaussian with the same parameters has nearly the same risk."
         )
 
-    # as if clamped to the first and the last output, which stand for all beyond as well
+    # as if clamped to the first and the last output, which also stand for all beyond
     noise: Any = mechanism
     clamped = None if low == high else replace(noise, clamp=(low, high))
 

@@ -1,15 +1,15 @@
 """Densities on the line: panels with an error bound.
 
 On each panel every density is a Legendre series, so every gain is one too. Let the attack name one
-set a panel and fiber, the one of the largest mean gain: an attack, so a lower bound on RAD*, whose
-value is exact. What another set T could add is the positive part of gain_T - gain_S, a series
-``-d_0 - d_1 x - ...`` that stays below the line ``-d_0 - d_1 x + sum_{k>=2} |d_k|``. The largest of
-these lines and zero is convex in x, so its integral is at most half the width times the sum of its
-values at both ends: the error bound of the panel. Rivals whose line is nowhere positive are out;
-panels that still owe something are halved, together with their rivals. Since differences of gains
-are bounded, not the gains, nearly equal guesses are told apart like any others.
+set per panel and fiber, that with the largest mean gain: its value is exact, and a lower bound on
+RAD*. What another set T could add is the positive part of gain_T - gain_S, a series ``-d_0 - d_1 x
+- ...`` that stays below the line ``-d_0 - d_1 x + sum_{k>=2} |d_k|``. The largest of these lines
+and zero is convex in x, so its integral is at most half the width times the sum of its values at
+both ends: the error bound of the panel. Rivals whose line is nowhere positive are dropped; panels
+with an error left are halved, together with their rivals. Since differences of gains are bounded,
+not the gains, nearly equal guesses are separated like any others.
 
-O(P m) for P panels and m values to begin with, then O(1) a round for each change of the best guess.
+O(P m) for P initial panels and m values, then O(1) per round for each change of the best guess.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from dprad.numerics import legendre
 from dprad.numerics.arrays import HEAVY, FloatArray, IntArray, gains
 from dprad.runtime.memory import block
 
-# The error that is asked for, the halvings that may be spent on it, and what is still an answer.
+# The required error, the most halvings to reach it, and the largest error that is still accepted.
 TOLERANCE = 1e-10
 ROUNDS = 45
 ACCEPTED = 1e-5
@@ -41,11 +41,11 @@ TIE = 1e-13
 HALF = 0.25
 REACH = 9.0
 # Largest |derivative| of the normal density of the order of the series: an even one is largest at
-# 0, since its Fourier transform does not change its sign; (n-1)(n-3)...1 / sqrt(2 pi).
+# 0, since its Fourier transform does not change sign; (n-1)(n-3)...1 / sqrt(2 pi).
 _STEEP = float(np.prod(np.arange(1.0, legendre.TERMS, 2)) / np.sqrt(2 * np.pi))
-# Panels, in standard deviations of range, that are worth the work.
+# Largest range, in standard deviations, that is worth the work.
 MAX_PANELS = 2**15
-# Coefficients that are held at once, and rivals that a block may have.
+# Coefficients held in memory at once, and most rivals of a block.
 BLOCK_ENTRIES = 2**21
 MAX_RIVALS = 2**20
 
@@ -102,13 +102,13 @@ def solve_density(
 ) -> Solution | None:
     """Records z with probability pi[z] read as values[z]; None if panels cannot decide."""
     weight, points = game.at_values(values, pi)
-    found = mechanism.panels(points)
-    total = 2 * found.series[..., 0] @ found.half
-    error = 2 * (float(found.error.sum()) + float(np.abs(total - 1.0).max()))
+    panels = mechanism.panels(points)
+    total = 2 * panels.series[..., 0] @ panels.half
+    error = 2 * (float(panels.error.sum()) + float(np.abs(total - 1.0).max()))
     step = max(1, block(BLOCK_ENTRIES) // (legendre.TERMS * _width(game, points)))
-    parts = [slice(a, a + step) for a in range(0, len(found.half), step)]
-    blocks = ((found.half[part], found.series[:, part]) for part in parts)
-    line = Line(blocks, len(found.half), np.zeros((len(points), 0)), error)
+    parts = [slice(a, a + step) for a in range(0, len(panels.half), step)]
+    blocks = ((panels.half[part], panels.series[:, part]) for part in parts)
+    line = Line(blocks, len(panels.half), np.zeros((len(points), 0)), error)
     return _solve(line, game, weight, _ESTIMATED)
 
 
@@ -127,7 +127,7 @@ def _solve(line: Line, game: Classes, weight: Any, method: str) -> Solution | No
     ends = sum_over_outputs(Joint(outer.sum(axis=0), lambda r, c: outer[r, c]), game, method)
     totals = np.array([ends.rad, ends.success_out, 0.0])
     hits = np.array([ends.rero, 0.0, 0.0])
-    # all gains are sums over pairs of unlike classes; where these are rare, so must errors be
+    # all gains are sums over pairs of different classes; if these are rare, errors must be small
     scale = 1.0 if game.probabilities.max() <= HEAVY else game.unlike
     if len(sets.mass):
         whole = sets.sizes == len(game.probabilities)
@@ -140,7 +140,7 @@ def _solve(line: Line, game: Classes, weight: Any, method: str) -> Solution | No
             gain[whole] = 0.0  # a set of all classes gains nothing, exactly
             share = scale * TOLERANCE * len(half) / line.panels
             stacks = [x.reshape(-1, *shape).swapaxes(0, 1) for x in (gain, hit)]
-            first = 0 if game.membership else -1  # where passing stands among guesses that tie
+            first = 0 if game.membership else -1  # the rank of passing among guesses that tie
             totals += _refine(stacks[0], pbar.reshape(shape), half, game, share, scale, first)
             hits += _refine(stacks[1], pbar.reshape(shape), half, game, share, scale, None)
     rad, luck, owed = (float(x) for x in totals)
@@ -220,7 +220,9 @@ def _ahead(rows: FloatArray, own: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _slots(fiber: IntArray, passing: int | None) -> tuple[IntArray, IntArray]:
-    """Sets by fiber, a pass (the last index) before or after those of each; where runs begin."""
+    """Sets by fiber, with a pass (the last index) before or after those of each; where runs
+    begin.
+    """
     begin = starts(fiber)
     if passing is None:
         return np.arange(len(fiber)), begin

@@ -3,11 +3,11 @@
     RAD* = E_{o ~ pbar} [ sum_x max(0, max_g sum_{z in S(g) & fiber x} ( pi(z | o) - pi(z) )) ]
 
 Draw a record from the prior and an output of the mechanism, and average the bracket, which lies in
-[0, 1]: an unbiased estimate with a valid confidence interval, and far less scatter than counted
+[0, 1]: an unbiased estimate with a valid confidence interval, and far less variance than counted
 successes. (The paper's table says that Theorem 2 does not compose; in this form it does.)
 
-O(n (m + members of the success relation)) for n draws; memory a few blocks a worker. Every block
-has random numbers of its own, so workers do not change the result.
+O(n (m + members of the success relation)) for n draws; memory a few blocks per worker. Every block
+has its own random numbers, so the number of workers does not change the result.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dprad.runtime.memory import block
 from dprad.runtime.progress import tell
 from dprad.runtime.workers import stream
 
-# Likelihoods that a worker holds at once, and the draws of a task.
+# Likelihoods that a worker holds at once, and draws per task.
 BLOCK_ENTRIES = 2**20
 BLOCK_DRAWS = 2**13
 
@@ -52,15 +52,15 @@ def estimate(
         return np.concatenate([brackets(game, weight, log) for log in logs], axis=1)
 
     width = max(len(points), len(sets.mass), len(game.probabilities))
-    # whatever the memory, so that it does not change the draws
+    # independent of the memory limit, so that it does not change the draws
     step = max(1, min(BLOCK_DRAWS, BLOCK_ENTRIES // width))
     plan = [min(step, sampling.trials - a) for a in range(0, sampling.trials, step)]
-    found, done = [], 0
+    blocks, done = [], 0
     for drawn in stream(draw, list(enumerate(plan)), sampling.workers, threads=True):
-        found.append(drawn)
+        blocks.append(drawn)
         done += drawn.shape[1]
         tell("draws", done, sampling.trials)
-    gain, luck, hits = np.concatenate(found, axis=1)
+    gain, luck, hits = np.concatenate(blocks, axis=1)
     return Solution(
         rad=float(gain.mean()),
         success_out=float(luck.mean()),
@@ -91,13 +91,13 @@ def brackets(game: Classes, weight: Any, log: FloatArray) -> FloatArray:
     named = np.where(gain >= best[run] - 1e-12, sets.mass[:, None], 0.0)
     chosen = np.maximum.reduceat(named, begin, axis=0)
     guess = best > 1e-12 if game.membership else best >= -1e-12
-    found = [
+    terms = [
         np.maximum(best, 0.0).sum(axis=0),
         np.where(guess, chosen, 0.0).sum(axis=0),
         np.maximum.reduceat(hit, begin, axis=0).sum(axis=0),
     ]
-    # rounding may push a term out of [0, 1] by a hair
-    return np.asarray(np.clip(np.stack(found), 0.0, 1.0))
+    # rounding may push a term slightly out of [0, 1]
+    return np.asarray(np.clip(np.stack(terms), 0.0, 1.0))
 
 
 def part(outputs: Any, some: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Runs of rows: the sets of each fiber, one after the other, as the envelopes walk them."""
+"""Runs of rows: the sets of each fiber, one after the other, as the envelopes process them."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from dprad.numerics.arrays import BoolArray, FloatArray, IntArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Runs:
-    """Rows in runs, one a fiber: the greatest of each run, and back to all of its rows."""
+    """Rows in runs, one per fiber: the greatest of each run, and back to all of its rows."""
 
     begin: IntArray
     run: IntArray | None
 
     @classmethod
     def of(cls, begin: IntArray, rows: int) -> Runs:
-        """Runs that begin at these rows, of so many."""
+        """Runs that begin at these rows, given the total."""
         if len(begin) == 1:
-            return cls(begin, None)  # broadcasting does it
+            return cls(begin, None)  # broadcasting suffices
         return cls(begin, np.repeat(np.arange(len(begin)), np.diff(np.r_[begin, rows])))
 
     def top(self, values: FloatArray) -> FloatArray:
@@ -30,14 +30,16 @@ class Runs:
         return np.maximum.reduceat(values, self.begin, axis=0)
 
     def spread(self, values: FloatArray) -> FloatArray:
-        """The value of its run for every row."""
+        """For every row, the value of its run."""
         return values if self.run is None else values[self.run]
 
 
 def steepest(
     a: FloatArray, b: FloatArray, mass: FloatArray, among: BoolArray, runs: Runs
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Of the lines marked, by fiber and gap: the steepest, of these the highest, the likeliest."""
+    """Among the marked lines, by fiber and gap: the steepest, then the highest, then the
+    likeliest.
+    """
     slope = runs.top(np.where(among, b, -np.inf))
     among = among & (b == runs.spread(slope))
     line = runs.top(np.where(among, a, -np.inf))

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 class Solution:
     """The RAD of the best attack, its luck on absent people, and ReRo.
 
-    `interval` holds the true RAD: always if the kind is "exact" (None: it is `rad`), with the
-    confidence asked for if it is "estimate".
+    `interval` contains the true RAD: always if the kind is "exact" (None: it is `rad`), with the
+    requested confidence if it is "estimate".
     """
 
     rad: float

@@ -1,8 +1,8 @@
-"""Densities that are constant on pieces (staircase, Duchi, piecewise, hybrid): exact channels.
+"""Piecewise constant densities (staircase, Duchi, piecewise, hybrid): exact channels.
 
-Between two neighbouring ends of pieces, of whatever record, all outputs say the same: one column of
-a channel. The staircase repeats itself beyond the outermost records, each period e^-epsilon times
-as likely as the last: one period stands for all. O(m K) for K = O(m) columns.
+Between two neighbouring ends of pieces, of any record, all outputs carry the same information: one
+column of a channel. The staircase repeats beyond the outermost records, each period e^-epsilon
+times as likely as the last: one period stands for all. O(m K) for K = O(m) columns.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dprad.mechanisms.staircase import Staircase
 from dprad.numerics.arrays import FloatArray, IntArray
 
 _METHOD = "sum over the pieces of the density"
-# Noise of which all but this share stays within this share of a step is none.
+# Noise that stays within this share of a step, except with this probability, counts as none.
 APART = 1e-14
 
 
@@ -52,14 +52,14 @@ def _duchi(mechanism: Duchi, points: FloatArray) -> tuple[Any, int]:
 def _piecewise(mechanism: Piecewise, points: FloatArray) -> tuple[Any, int]:
     if not np.isfinite(mechanism.reach):
         return _silent(points)
-    # relative to the first window, so that close records keep their distance
+    # relative to the first window, which keeps small distances exact
     low = (mechanism.reach + 1.0) / 2 * (points - points[0]) / mechanism.half
     high = low + mechanism.length
     if mechanism.length <= float(np.diff(low).min(initial=np.inf)):
         return _apart(mechanism, len(points))
     edges = np.unique(np.r_[low, high])
     width = np.r_[np.diff(edges), 2 * mechanism.reach - (edges[-1] - edges[0])]
-    middle = np.r_[(edges[1:] + edges[:-1]) / 2, np.inf]  # the last is all the rest
+    middle = np.r_[(edges[1:] + edges[:-1]) / 2, np.inf]  # the last one is the rest
     inside, outside = (np.exp(d) for d in mechanism.log_densities)
 
     def likelihood(rows: slice | IntArray, columns: slice) -> FloatArray:
@@ -71,7 +71,7 @@ def _piecewise(mechanism: Piecewise, points: FloatArray) -> tuple[Any, int]:
 
 
 def _apart(mechanism: Piecewise, count: int) -> tuple[Any, int]:
-    """Windows of which no two meet: one output each, and one for all the rest."""
+    """Windows that do not overlap: one output each, and one for the rest."""
     other = mechanism.length * float(np.exp(mechanism.log_densities[1]))
 
     def likelihood(rows: slice | IntArray, columns: slice) -> FloatArray:
@@ -110,7 +110,7 @@ def _staircase(mechanism: Staircase, points: FloatArray) -> tuple[Any, int]:
     if epsilon == 0:
         return _silent(points)
     if mechanism.high < APART and mechanism.beyond(APART * step) < APART:
-        # next to no noise: every record is seen as it is, but for a share of less than APART
+        # almost no noise: every record is revealed, except with probability below APART
         every = np.arange(len(points))
         return (lambda rows, columns: np.equal.outer(every[rows], every[columns]) * 1.0), len(every)
     base, points = points[0], points - points[0]
@@ -119,12 +119,12 @@ def _staircase(mechanism: Staircase, points: FloatArray) -> tuple[Any, int]:
         # one period on each side; records differ by a step at most
         low, high, periods = first - step, last + step, 2
     else:
-        # all beyond a clamp is one output, and so is what has no probability left
+        # everything beyond a clamp is one output, and so is everything of negligible probability
         low, high = mechanism.clamp[0] - base, mechanism.clamp[1] - base
         periods = int(min(np.ceil((high - low) / step), np.ceil(750 / epsilon))) + 1
     edges = _Edges.of(points, step, mechanism.high, periods, low, high)
     if mechanism.clamp is None:
-        # beyond the records the sum over all periods takes the factor 1 - e^-epsilon away
+        # beyond the records the sum over all periods cancels the factor 1 - e^-epsilon
         beyond = (edges.middle < first) | (edges.middle > last)
         scale = edges.width * np.where(beyond, 1.0, float(-np.expm1(-epsilon)))
         share = mechanism.high + (1.0 - mechanism.high) * float(np.exp(-epsilon))
@@ -144,15 +144,15 @@ def _staircase(mechanism: Staircase, points: FloatArray) -> tuple[Any, int]:
         # from the smaller tail, where nothing cancels
         return np.asarray(np.where(a >= 0, above, below))
 
-    return likelihood, len(edges.width) + 2  # what is beyond a clamp is an output too
+    return likelihood, len(edges.width) + 2  # everything beyond a clamp is an output too
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Edges:
-    """Ends of pieces, ascending, each a place and what is added to it.
+    """Ends of pieces, ascending, each a place and an offset.
 
-    The high part of a step may be a billionth of it. Kept apart, the two lose no digits: widths
-    and distances are differences of the places plus differences of what is added.
+    The high part of a step may be a billionth of it. Kept separate, the two lose no digits: widths
+    and distances are differences of the places plus differences of the offsets.
     """
 
     place: FloatArray
@@ -190,7 +190,7 @@ class _Edges:
         return np.asarray(place + (self.added[1:] + self.added[:-1])[columns] / 2)
 
     def ends_from(self, points: Any, columns: slice) -> tuple[FloatArray, FloatArray]:
-        """Both ends of some pieces as seen from these points; all beyond is a piece too."""
+        """Both ends of some pieces as seen from these points; everything beyond is a piece too."""
         place, added = np.r_[-np.inf, self.place, np.inf], np.r_[0.0, self.added, 0.0]
         left, right = place[:-1][columns] - points, place[1:][columns] - points
         return left + added[:-1][columns], right + added[1:][columns]

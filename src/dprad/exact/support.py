@@ -1,4 +1,4 @@
-"""Support mechanisms in closed form: any prior, any knowledge, one class a success set.
+"""Support mechanisms in closed form: any prior, any knowledge, one class per success set.
 
 Given an output with support set A, a class inside gains ``pi_c (P_in - P_out)(1 - rho(A))``, one
 outside loses; rho is the prior of the values read. So in each fiber the best guess is the likeliest
@@ -28,7 +28,7 @@ from dprad.numerics.arrays import FloatArray, IntArray, distinct
 def closed_form(
     mechanism: SupportMechanism, game: Classes, codes: IntArray, pi: FloatArray
 ) -> Solution | None:
-    """The solution, or None where a class reads several values or a set has several classes."""
+    """The solution, or None if a class reads several values or a set has several classes."""
     sets, kept = game.sets, np.flatnonzero(pi > 0)
     if not isinstance(sets, Singletons):
         return None
@@ -41,7 +41,7 @@ def closed_form(
     if len(sets.index) == 0:
         return Solution(rad=0.0, success_out=0.0, rero=0.0, method=_METHOD)
 
-    # classes that can be named, likeliest first within each fiber, each value once
+    # classes that can be guessed, likeliest first within each fiber, each value once
     order = sets.index
     fiber, mass, value = game.fiber[order], game.probabilities[order], pairs[order] % mechanism.size
     first = np.sort(np.unique(fiber * mechanism.size + value, return_index=True)[1])
@@ -76,27 +76,27 @@ def closed_form(
         beats = mass * np.exp(min(law.log_ratio, 700.0)) > top
     named = np.add.reduceat(np.where(beats, mass * hit[ahead], 0.0), begin)
     many = np.add.reduceat(beats.astype(np.intp), begin)
-    # none of the first `many` classes is in: the first of all is named all the same
+    # none of the first `many` classes is in: the first of all is named anyway
     silent = np.where(many > 0, miss[np.maximum(many, 1) - 1], 1.0)
     rero = float(np.sum(named + mass[begin] * silent))
     return Solution(rad=rad, success_out=success_in - rad, rero=rero, method=_METHOD)
 
 
 def _rest(rho: FloatArray, value: IntArray, run: IntArray) -> FloatArray:
-    """Mass of all values but one's own and those ahead of it, where one may have nearly all."""
+    """Mass of all other values except those ahead, where one value may have nearly all."""
     heavy = int(np.argmax(rho))
     light = rho.copy()
     light[heavy] = 0.0
     upto = np.r_[0.0, np.cumsum(light[value])]
     seen = np.r_[0, np.cumsum(value == heavy)]
-    # own one included; the heavy value is left unless it is one's own or ahead
+    # including itself; the heavy value remains unless it is this one or ahead
     left = light.sum() - (upto[1:] - upto[run])
     return np.asarray(np.clip(left + rho[heavy] * (seen[1:] == seen[run]), 0.0, 1.0))
 
 
 _METHOD = "closed form for support mechanisms"
 
-# Subsets times values that may be enumerated where no closed form fits.
+# Most subsets times values enumerated if no closed form applies.
 MAX_ENTRIES = 2**23
 
 

@@ -1,1 +1,1 @@
-"""A prior and a threat put together: classes of records, and which guesses are right about them."""
+"""A prior combined with a threat: classes of records, and which guesses are right about them."""

@@ -1,4 +1,4 @@
-"""Game: a prior and a threat put together; everything a bound or a solver asks of them.
+"""Game: a prior combined with a threat; everything a bound or a solver needs.
 
 Records of probability zero are dropped: they add nothing to any sum, and matter only as guesses.
 Records that share their fiber and all their success sets are merged into classes: RAD does not
@@ -6,7 +6,7 @@ change, and differential privacy survives averaging, so every bound may be appli
 Getting this wrong understates risk (100 records, a binary target, PureDP(1): 0.017, not 0.231).
 
 In the notation of the theory pages: `unlike` is 1 - kappa, kappa of the classes; `p_plus` is
-the best chance of a blind guess, and `p_minus` the least prior mass a best attack can have (0 where
+the best chance of a blind guess, and `p_minus` the least prior mass a best attack can have (0 if
 passing can help). `least` and `most` bound the masses strictly between 0 and 1 that the set of
 records an attack is right about can have; they may be tighter, since passing does not count there.
 """
@@ -27,16 +27,16 @@ from dprad.model.priors import Prior
 from dprad.model.threats import Threat, target_values
 from dprad.numerics.arrays import BoolArray, Column, FloatArray, IntArray, distinct, unlike
 
-# points at which a continuous prior's window masses are bracketed
+# points at which the window masses of a continuous prior are bracketed
 LINE_POINTS = 20_001
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Game:
-    """The numbers that a bound asks for. Build it with `play`.
+    """The numbers that a bound needs. Build it with `play`.
 
     `everything_known` says that each fiber is one class. `membership` says that the attacker knows
-    all that they guess, so that the only question is whether the person took part: "in the data"
+    everything they guess, so that the only question is whether the person took part: "in the data"
     may then be wrong, and a tie is a pass.
     """
 
@@ -52,16 +52,16 @@ class Game:
 
     @property
     def kappa(self) -> float:
-        """Probability that two draws are of one class."""
+        """Probability that two draws are from the same class."""
         return 1.0 - self.unlike
 
     @property
     def uniform(self) -> bool:
-        """Whether all classes are equally likely (rounding aside)."""
+        """Whether all classes are equally likely (up to rounding)."""
         return False
 
     def over(self, pi: FloatArray, fiber: IntArray, sets: Sets) -> Classes:
-        """The same numbers over given classes, one a record."""
+        """The same numbers over given classes, one per record."""
         same = {f.name: getattr(self, f.name) for f in fields(Game)}
         return Classes(
             **same, pi=pi, probabilities=pi, fiber=fiber, sets=sets, class_of=np.arange(len(pi))
@@ -72,8 +72,8 @@ class Game:
 class Classes(Game):
     """The classes of a finite game: all that an exact solver needs.
 
-    Of each class `probabilities` and `fiber`; of each record its probability `pi` and `class_of`,
-    its class (-1 where the probability is zero).
+    For each class its `probabilities` and `fiber`; for each record its probability `pi` and its
+    class `class_of` (-1 if the probability is zero).
     """
 
     pi: FloatArray
@@ -84,7 +84,7 @@ class Classes(Game):
 
     @property
     def uniform(self) -> bool:
-        """Whether all classes are equally likely (rounding aside)."""
+        """Whether all classes are equally likely (up to rounding)."""
         p = self.probabilities
         return float(p.max() - p.min()) <= 1e-12 * float(p.max())
 
@@ -100,11 +100,11 @@ class Classes(Game):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Table(Classes):
-    """A finite game record by record: what an attack that is run needs.
+    """A finite game record by record: what is needed to run an attack.
 
-    `fiber_of` is the fiber of each record (-1 where that has probability zero), `target_of` the
-    code of its target value in `guesses`; ``right(targets, guesses)`` says which codes of guesses
-    count, and `luck` is the prior mass about which each guess is right.
+    `fiber_of` is the fiber of each record (-1 if its probability is zero), `target_of` the code of
+    its target value in `guesses`; ``right(targets, guesses)`` says which codes of guesses count,
+    and `luck` is the prior mass about which each guess is right.
     """
 
     fiber_of: IntArray
@@ -122,7 +122,7 @@ class Table(Classes):
 
 
 def play(prior: Prior, threat: Threat) -> Game:
-    """Put prior and threat together. O(m log m), plus the size of the success relation."""
+    """Combine prior and threat. O(m log m), plus the size of the success relation."""
     if not isinstance(prior, Prior):
         raise DpradError(
             "prior must be a dprad.Prior, such as dprad.Prior.uniform(10) or dprad.Prior.unknown(),"
@@ -133,7 +133,7 @@ def play(prior: Prior, threat: Threat) -> Game:
     return _prepared(prior, threat)
 
 
-@lru_cache(maxsize=2)  # the same question is asked of many mechanisms, and many times of one
+@lru_cache(maxsize=2)  # the same question is asked about many mechanisms, and many times about one
 def _prepared(prior: Prior, threat: Threat) -> Game:
     if prior.probabilities is not None:
         return _finite(prior, threat)
@@ -154,7 +154,7 @@ def _prepared(prior: Prior, threat: Threat) -> Game:
 
 # -- finite priors -------------------------------------------------------------------------------
 def _finite(prior: Prior, threat: Threat) -> Table:
-    """Arrays that come out equal are shared: a game of m records keeps a few of that length."""
+    """Equal arrays are shared: a game of m records keeps only a few of that length."""
     pi = prior.table
     every = bool(np.all(pi > 0))
     kept = slice(None) if every else np.flatnonzero(pi > 0)
@@ -169,7 +169,7 @@ def _finite(prior: Prior, threat: Threat) -> Table:
     own = relation.signature[code] if len(labels) == 1 else label * width + relation.signature[code]
     key, class_of_kept = distinct(own)
     mass = pi[kept]
-    if key is not own:  # else every record is a class, and they are in order
+    if key is not own:  # otherwise every record is a class, and they are in order
         mass = np.minimum(np.bincount(class_of_kept, weights=mass), 1.0)
     if len(labels) == 1:
         fiber, signature = np.broadcast_to(np.intp(0), len(key)), key
@@ -213,7 +213,7 @@ def _finite(prior: Prior, threat: Threat) -> Table:
 
 
 def _fibers(known: IntArray, labels: IntArray) -> IntArray:
-    """The place of what is known of each record among the labels; -1 where it is not there."""
+    """The place of what is known about each record among the labels; -1 if it is not there."""
     place = np.minimum(np.searchsorted(labels, known), len(labels) - 1)
     return np.where(labels[place] == known, place, -1)
 
@@ -226,7 +226,7 @@ def _masses(code: IntArray, pi: FloatArray, size: int) -> FloatArray:
 
 
 def _range(sets: Sets, fiber: IntArray) -> tuple[float, float]:
-    """The greatest mass an attack can be right about, and the greatest of less than everything."""
+    """The greatest mass an attack can be right about, and the greatest below everything."""
     if not len(sets.mass):
         return 0.0, 0.0
     best = tops(sets, int(fiber.max()) + 1)
@@ -234,7 +234,7 @@ def _range(sets: Sets, fiber: IntArray) -> tuple[float, float]:
     whole = sets.sizes == np.bincount(fiber)[sets.fiber]
     if np.count_nonzero(whole) < len(best) or len(np.unique(sets.fiber[whole])) < len(best):
         return total, total
-    # all can be had; so one fiber must take its second best, which may be a pass
+    # everything is possible; so one fiber must take its second best, which may be a pass
     second = np.zeros(len(best))
     np.maximum.at(second, sets.fiber[~whole], sets.mass[~whole])
     return total, max(0.0, 1.0 - float(np.min(best - second)))
@@ -251,7 +251,7 @@ def _partitions(sets: Sets, classes: int) -> bool:
             reached[sets.high[i]] |= reached[sets.low[i]]
         return bool(reached[classes])
     assert isinstance(sets, Relation)
-    # an exact cover is hard to find in general; one set that covers all is easy
+    # an exact cover is hard to find in general; a single set that covers all is easy
     return bool(np.any(sets.sizes == classes))
 
 
@@ -260,7 +260,7 @@ def _continuous(prior: Prior, threat: Threat) -> Game:
     """Only the summary: kappa = 0 and the range of a window's mass, bracketed from outside.
 
     On an interval, windows of half-width eta can always be laid side by side (the two at the ends
-    have any width from eta to 2 eta), so passing never helps.
+    can have any width from eta to 2 eta), so passing never helps.
     """
     assert prior.continuous_on is not None
     low, high = prior.continuous_on[1:]

@@ -1,4 +1,4 @@
-"""What a mechanism reads of a record: category codes, or the numbers (or values) of a column."""
+"""What a mechanism reads from a record: category codes, or the numbers (or values) of a column."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Query = str | Sequence[str] | Callable[[Column], Sequence[Any]]
 
 
 def columns_read(prior: Prior, threat: Threat, query: Query | None = None) -> tuple[str, ...]:
-    """What a mechanism reads: as told, else the target if that is one column, else the record."""
+    """What a mechanism reads: the query, else the target if it is one column, else the record."""
     if query is None:
         target = threat.target_columns(prior)
         return target if len(target) == 1 else prior.columns
@@ -33,23 +33,25 @@ def _called(query: Callable[[Column], Sequence[Any]], prior: Prior) -> list[Any]
     try:
         return list(query(prior.support))  # type: ignore[arg-type]
     except Exception as error:
-        raise DpradError(f"query must return one value a record, but: {told(error)}.") from None
+        raise DpradError(
+            f"query must return one value per record, but raised {told(error)}."
+        ) from None
 
 
 def values_read(prior: Prior, threat: Threat, query: Query | None) -> list[Any]:
-    """The value that the mechanism reads of each record."""
+    """The value that the mechanism reads from each record."""
     if callable(query):
         values = _called(query, prior)
         if len(values) != prior.size:
             raise DpradError(
-                f"query must return one value a record, but returned {len(values)} for "
+                f"query must return one value per record, but returned {len(values)} for "
                 f"{prior.size} records."
             )
         return values
     names = columns_read(prior, threat, query)
     if len(names) != 1:
         raise DpradError(
-            f"a numeric mechanism reads one column, but here {', '.join(names)}. Say which with "
+            f"a numeric mechanism reads one column, but here {', '.join(names)}. Choose one with "
             "query=."
         )
     return list(prior.column(names[0]).tolist())
@@ -58,7 +60,7 @@ def values_read(prior: Prior, threat: Threat, query: Query | None) -> list[Any]:
 def numbers_of(
     column_read: str, size: int, name: str, prior: Prior, query: Query | None
 ) -> IntArray:
-    """Numbers 0 .. size-1 that a column holds as they are: here an order would mean nothing."""
+    """The numbers 0 .. size-1 that a column holds, unchanged: their order has no meaning."""
     alone = prior.columns[0] if len(prior.columns) == 1 else None
     chosen = query or (column_read if column_read in prior.columns else alone)
     if not isinstance(chosen, str):
@@ -76,12 +78,12 @@ def numbers_of(
 
 
 def codes_read(prior: Prior, threat: Threat, query: Query | None, size: int, name: str) -> IntArray:
-    """The category code that the mechanism reads of each record."""
+    """The category code that the mechanism reads from each record."""
     if callable(query):
         labels = array(_called(query, prior))
         if labels.shape != (prior.size,):
             raise DpradError(
-                f"query must return one value a record, but returned {len(labels)} for "
+                f"query must return one value per record, but returned {len(labels)} for "
                 f"{prior.size} records."
             )
         if labels.dtype.kind in "iu" and labels.min() >= 0 and labels.max() < size:
@@ -93,7 +95,7 @@ def codes_read(prior: Prior, threat: Threat, query: Query | None, size: int, nam
         code, count = joint_codes([prior.column(c) for c in names])
     if count != size:
         raise DpradError(
-            f"{name} has size {size}, but reads {count} different values here. Make it of size "
+            f"{name} has size {size}, but reads {count} distinct values here. Use size "
             f"{count}, or say with query= which columns it reads (the prior has "
             f"{', '.join(prior.columns)})."
         )

@@ -1,6 +1,6 @@
-"""Question: a prior, a threat and what is read, prepared once and asked of many subjects.
+"""Question: a prior, a threat and a query, prepared once and used for many subjects.
 
-Every verb makes one and hands it on; nothing below prepares a game again.
+Every verb makes one and passes it on; no other code prepares a game.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dprad.numerics.arrays import Column, FloatArray, IntArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Question:
-    """What is asked of a mechanism or a guarantee. Build it with `Question.of`."""
+    """The question to a mechanism or a guarantee. Build it with `Question.of`."""
 
     prior: Prior
     threat: Threat
@@ -32,7 +32,7 @@ class Question:
         return cls(prior, threat, query, play(prior, threat))
 
     def table(self, who: str) -> Table:
-        """The finite game; `who` cannot do without one."""
+        """The finite game; a `DpradError` that names `who` if there is none."""
         if not isinstance(self.game, Table):
             raise DpradError(
                 f"{who} needs a prior that is a table of records, but the prior is "
@@ -42,29 +42,29 @@ class Question:
 
     @property
     def labels(self) -> Column | None:
-        """What the attacker knows of each record, as values; None if nothing."""
+        """What the attacker knows about each record, as values; None if nothing."""
         return self.threat.known(self.prior)
 
     def codes(self, size: int, name: str) -> IntArray:
-        """The category code, 0 .. size-1, that a mechanism called `name` reads of each record."""
+        """The category code, 0 .. size-1, that a mechanism called `name` reads from each record."""
         return codes_read(self.prior, self.threat, self.query, size, name)
 
     def values(self) -> list[Any]:
-        """The value that a mechanism reads of each record."""
+        """The value that a mechanism reads from each record."""
         return values_read(self.prior, self.threat, self.query)
 
     def numbers(self, column: str, size: int, name: str) -> IntArray:
-        """The numbers 0 .. size-1 that a column holds as they are."""
+        """The numbers 0 .. size-1 that a column holds, unchanged."""
         return numbers_of(column, size, name, self.prior, self.query)
 
     def describe(self) -> dict[str, Any]:
-        """The threat in plain words and numbers, for output."""
+        """The threat as plain data, for output."""
         return self.threat.describe(self.prior.columns)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Posed:
-    """A question as a solver meets it: classes of records, and what is read of each record."""
+    """A question as a solver needs it: classes of records, and what is read from each record."""
 
     game: Classes
     read: Column

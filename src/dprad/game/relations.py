@@ -1,7 +1,7 @@
 """Which guesses are right about which target values: the success relation of a loss and its eta.
 
-Each value by itself, windows on a line (no pair is listed), or any relation (sparse, a block of
-rows at a time). The losses themselves are in `model/losses.py`.
+Single values, windows on a line (no pair is listed), or any relation (sparse, a block of rows at a
+time). The losses themselves are in `model/losses.py`.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class Success:
     """The success relation between target values and guesses.
 
     `signature` numbers the target values by the set of guesses that are right about them; `guess`
-    is one of these for each signature. `sets` builds the sets over classes; None where each
-    signature is hit by its own guesses only. `right` compares codes of targets and guesses, `weigh`
-    gives the mass that each guess is right about from that of the target values.
+    is one of these for each signature. `sets` builds the sets over classes; None if each signature
+    is hit only by its own guesses. `right` compares codes of targets and guesses; `weigh` maps the
+    masses of the target values to the mass that each guess is right about.
     """
 
     signature: IntArray
@@ -39,7 +39,7 @@ class Success:
 
 
 def relate(threat: Threat, columns: tuple[str, ...], values: Any) -> Success:
-    """The relation that a threat's loss and eta make of these target values."""
+    """The relation between these target values for a threat's loss and eta."""
     hits = _hits(threat, columns, values)
     if isinstance(hits, Intervals):
         return _line(hits.low, hits.high)
@@ -65,7 +65,7 @@ def _hits(threat: Threat, columns: tuple[str, ...], values: Any) -> Hits:
 
 def _line(low: IntArray, high: IntArray) -> Success:
     """Windows on a line: guess g is right about the values low[g] .. high[g]-1."""
-    # both ends rise with g, so the guesses that are right about value i are an interval too
+    # both ends increase with g, so the guesses that are right about value i are an interval too
     position = np.arange(len(low))
     pairs = np.stack(
         [np.searchsorted(high, position, "right"), np.searchsorted(low, position, "right")], axis=1
@@ -81,7 +81,7 @@ def _line(low: IntArray, high: IntArray) -> Success:
         key = fiber * width + own
         pairs = np.stack([left, right], axis=1)
         windows, guess = np.unique(pairs, axis=0, return_index=True)
-        found: list[IntArray] = []
+        rows: list[IntArray] = []
         many = max(1, block(BLOCK_ENTRIES) // len(windows))
         fibers = fiber[starts(fiber)]
         for begin in range(0, len(fibers), many):
@@ -92,8 +92,8 @@ def _line(low: IntArray, high: IntArray) -> Success:
             bounds = np.stack([a[full], b[full]], axis=1)
             bounds, index = np.unique(bounds, axis=0, return_index=True)
             named = np.broadcast_to(guess, full.shape)[full][index]
-            found.append(np.column_stack([bounds, named]))
-        a, b, named = np.concatenate(found).T
+            rows.append(np.column_stack([bounds, named]))
+        a, b, named = np.concatenate(rows).T
         if np.all(b - a == 1):
             return Singletons.of(np.unique(a), fiber, mass, first[own])
         return Windows.of(a, b, fiber[a], mass, named)
@@ -122,7 +122,7 @@ def _general(matrix: Any) -> Success:
             rows[row] = len(rows)
             chosen.append(i)
         signature[i] = rows[row]
-    patterns = matrix[np.asarray(chosen)]  # one row a signature
+    patterns = matrix[np.asarray(chosen)]  # one row per signature
     guessable = np.diff(patterns.indptr) > 0
 
     def sets(fiber: IntArray, own: IntArray, mass: FloatArray) -> Sets:
@@ -138,7 +138,7 @@ def _general(matrix: Any) -> Success:
     def counts(targets: IntArray, guesses: IntArray) -> BoolArray:
         return np.asarray(matrix[targets, guesses], dtype=bool).reshape(-1)
 
-    # any guess that is right about a signature will do
+    # any guess that is right about a signature suffices
     guess = np.full(len(chosen), -1, dtype=np.intp)
     guess[guessable] = patterns.indices[patterns.indptr[:-1][guessable]]
     return Success(signature, guessable, guess, counts, lambda mass: matrix.T @ mass, sets)
@@ -160,7 +160,7 @@ def _evaluate(loss: Callable[[Any, Any], Any], values: Any, eta: float) -> Pairs
                 f"target and one column for each guess, but returned shape {losses.shape}."
             )
         if losses.dtype.kind not in "iufb" or np.isnan(losses).any():
-            raise DpradError("loss must return numbers, but returned NaN or something else.")
+            raise DpradError("loss must return numbers, but returned NaN or other values.")
         return losses <= eta
 
     return matrix_of((right(values[a : a + step]) for a in range(0, size, step)), size)

@@ -1,8 +1,8 @@
 """Success sets: for each fiber, which classes of records each guess would be right about.
 
-Three forms, so that no m x m array need exist: one class a set (`Singletons`), intervals of
+Three forms, so that no m x m array need exist: one class per set (`Singletons`), intervals of
 classes on a line (`Windows`, by prefix sums), and anything else (`Relation`, sparse). In each,
-sets are grouped by fiber and stand likeliest first, which is how ties are broken.
+sets are grouped by fiber and sorted likeliest first, which is how ties are broken.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ class Sets(Protocol):
 
     @property
     def guess(self) -> IntArray:
-        """A guess (code of a target value) that is right about just this set in its fiber."""
+        """A guess (code of a target value) that is right about exactly this set in its fiber."""
 
     @property
     def sizes(self) -> IntArray:
         """The number of classes in each set."""
 
     def sums(self, values: FloatArray) -> FloatArray:
-        """Sum over each set of the rows of `values` (one row a class)."""
+        """Sum over each set of the rows of `values` (one row per class)."""
 
     def members(self, classes: int) -> BoolArray:
         """Dense membership, sets x classes. For few classes only."""
@@ -134,7 +134,7 @@ class Windows:
     ) -> Windows:
         """Given the bounds, fiber and guess of every window, and the mass of every class."""
         total = np.r_[0.0, np.cumsum(mass)]
-        # the prefix difference can stray by a rounding error; a window never exceeds one
+        # the prefix difference can be off by a rounding error; a window never exceeds one
         weight = np.minimum(total[high] - total[low], 1.0)
         order = _likeliest_first(fiber, weight)
         return cls(low[order], high[order], fiber[order], weight[order], guess[order])
@@ -145,7 +145,7 @@ class Windows:
         return self.high - self.low
 
     def sums(self, values: FloatArray) -> FloatArray:
-        """Differences of prefix sums: O(classes + sets) a column."""
+        """Differences of prefix sums: O(classes + sets) per column."""
         prefix = np.empty((len(values) + 1, values.shape[1]))
         prefix[0] = 0.0
         np.cumsum(values, axis=0, out=prefix[1:])
@@ -168,7 +168,7 @@ class Windows:
         return self._paint(np.argsort(-self.mass, kind="stable"), np.full(classes, -np.inf))
 
     def _paint(self, order: IntArray, result: FloatArray) -> FloatArray:
-        blank = list(range(len(result) + 1))  # the next class not yet painted, with short cuts
+        blank = list(range(len(result) + 1))  # the next unpainted class, with short cuts
         low, high, mass = self.low.tolist(), self.high.tolist(), self.mass.tolist()
         for i in order.tolist():
             at = low[i]
@@ -206,7 +206,7 @@ class Relation:
         return np.asarray(np.diff(self.matrix.indptr), dtype=np.intp)
 
     def sums(self, values: FloatArray) -> FloatArray:
-        """A sparse product: O(members) a column."""
+        """A sparse product: O(members) per column."""
         return np.asarray(self.matrix @ values)
 
     def members(self, classes: int) -> BoolArray:

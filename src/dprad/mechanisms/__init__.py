@@ -1,4 +1,4 @@
-"""Mechanisms: what is run. One family a file."""
+"""Mechanisms, one family per file."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "DPSGD":  # lives with the training it is made of
+    if name == "DPSGD":  # defined in the training package
         from importlib import import_module
 
         return import_module("dprad.training.mechanism").DPSGD

@@ -1,4 +1,4 @@
-"""What additive noise mechanisms share: the numbers they read, and their clamp."""
+"""Common to additive noise mechanisms: the numbers they read, and their clamp."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from dprad.game.question import Question
 from dprad.mechanisms.base import Mechanism
 from dprad.numerics.arrays import Column, FloatArray
 
-# Differences must stand out of the rounding of the numbers by so much.
+# Differences must exceed this share of the numbers, to stand out from rounding.
 PRECISION = 1e-7
 
 
 class Additive(Mechanism):
-    """Noise on a number that moves by at most `sensitivity`, clamped to an interval or not."""
+    """Noise on a number that changes by at most `sensitivity`, optionally clamped to an
+    interval.
+    """
 
     __slots__ = ()
     sensitivity: float
@@ -35,13 +37,13 @@ class Additive(Mechanism):
         object.__setattr__(self, "clamp", (low, high))
 
     def reads(self, values: Any) -> FloatArray:
-        """The numbers it is run on, or a `DpradError` that names what a record reads."""
+        """The numbers it is run on, or a `DpradError` that names a record."""
         name = type(self).__name__
         numbers = numbers_read(values, name)
         broken = np.flatnonzero(numbers != np.rint(numbers))
         if self.whole and len(broken):
             which = record(values[broken[0]], broken[0] + 1)
-            raise DpradError(f"{name} reads whole numbers, but record {which} reads another one.")
+            raise DpradError(f"{name} reads whole numbers, but record {which} is not one.")
         if self.clamp is not None:
             outside = np.flatnonzero((numbers < self.clamp[0]) | (numbers > self.clamp[1]))
             if len(outside):
@@ -64,7 +66,7 @@ class Additive(Mechanism):
 
     @classmethod
     def arguments(cls, values: Column, given: dict[str, Any]) -> dict[str, Any]:
-        """The sensitivity, if it is not given: the range of the values."""
+        """The sensitivity, if not given: the range of the values."""
         if "sensitivity" in given:
             return given
         return {**given, "sensitivity": float(values[-1] - values[0]) or 1.0}
@@ -91,7 +93,7 @@ class WholeNoise(Additive):
 
     @property
     def reach(self) -> float:
-        """How far beyond the outermost records outputs still differ in what they say."""
+        """How far beyond the outermost records outputs still carry different information."""
         return 0.0
 
     @property
@@ -107,7 +109,7 @@ class Ranged(Mechanism):
     bounds: tuple[float, float]
 
     def reads(self, values: Any) -> FloatArray:
-        """The numbers it is run on, or a `DpradError` that names what a record reads."""
+        """The numbers it is run on, or a `DpradError` that names a record."""
         return numbers_within(values, self.bounds, type(self).__name__)
 
     def read(self, question: Question) -> Column:
@@ -127,22 +129,22 @@ class Ranged(Mechanism):
 
 
 def numbers_read(values: Any, name: str) -> FloatArray:
-    """What records read, as numbers that stand apart, or a `DpradError` that names one."""
+    """The values as numbers that are far enough apart, or a `DpradError` that names a record."""
     bad = [i for i, v in enumerate(values) if isinstance(v, str | bool) or v is None]
     if bad:
         which = record(values[bad[0]], bad[0] + 1)
-        raise DpradError(f"{name} reads numbers, but record {which} does not hold one.")
+        raise DpradError(f"{name} reads numbers, but record {which} is not a number.")
     try:
         numbers = np.asarray([float(v) for v in values])
     except (TypeError, ValueError, OverflowError):
-        raise DpradError(f"{name} reads numbers, but some record reads none.") from None
+        raise DpradError(f"{name} reads numbers, but some record is not a number.") from None
     if not np.all(np.isfinite(numbers)):
-        raise DpradError(f"{name} reads finite numbers, but a record reads infinity or NaN.")
+        raise DpradError(f"{name} reads finite numbers, but a record is infinite or NaN.")
     distinct = np.unique(numbers)
     gap = float(np.diff(distinct).min(initial=np.inf))
     if len(distinct) < len(set(values)) or np.abs(numbers).max() * PRECISION > gap:
         raise DpradError(
-            f"{name} reads numbers that differ by too little for their size. Count them from the "
+            f"{name} reads numbers whose differences are too small for their size. Subtract the "
             "smallest one, with query=."
         )
     return numbers

@@ -1,12 +1,12 @@
-"""What every mechanism is: the one abstract class, and what each subclass declares.
+"""The abstract base class of all mechanisms, and what each subclass declares.
 
 A mechanism is seen by an attacker who knows all other records: one record goes in, one output
 comes out. Categorical mechanisms read codes 0 .. size-1 in the order of the prior's support.
 
 A new mechanism is one file: a frozen, keyword-only dataclass that derives from `Categorical`,
-`Additive`, `Bounded` or `Mechanism`, with a `Card` if it is to be known by a short name. Where it
-derives from a family with a solver (`SupportMechanism`, `Finite`, `WholeNoise`, `Stepwise`,
-`CutLaplace`) its risk is exact without another line.
+`Additive`, `Ranged` or `Mechanism`, with a `Card` if it has a short name. If it derives from a
+family with a solver (`SupportMechanism`, `Finite`, `WholeNoise`, `CutLaplace`), its risk is exact
+without further code.
 """
 
 from __future__ import annotations
@@ -30,19 +30,22 @@ Cost = Literal["quick", "line", "square", "draws"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
-    """How a mechanism is known by name: on the command line, in scenario files, on the page.
+    """The entry of a mechanism in the catalogue: command line, scenario files, web page.
 
     Parameters
     ----------
-    name, title
-        The short name, and a few plain words.
+    name
+        The short name.
+    title
+        A few plain words.
     takes
-        Names of the arguments that a user may give; the first says how much noise.
+        Names of the arguments a user may give; the first sets the noise.
     reads
         ``"codes"`` of categories, ``"numbers"`` of any size, or numbers in a ``"range"``.
     cost
-        What its exact risk costs as the m values grow: next to nothing (``"quick"``), O(m log m) or
-        so (``"line"``), their square or range (``"square"``), or draws: it is an estimate.
+        What the exact risk costs for m values: next to nothing (``"quick"``), about O(m log m)
+        (``"line"``), the square of their number or range (``"square"``), or ``"draws"`` if it is an
+        estimate.
 
     """
 
@@ -54,35 +57,118 @@ class Card:
 
 
 class Mechanism(ABC):
-    """Samples outputs, gives their log-likelihoods, and has a guarantee."""
+    """Base class: samples outputs, gives their log-likelihoods, and has a guarantee.
+
+    Examples
+    --------
+    >>> from dprad.mechanisms import GRR
+    >>> issubclass(GRR, Mechanism)
+    True
+
+    """
 
     __slots__ = ()
     card: ClassVar[Card | None] = None
-    # what says how much noise, and the largest value of it that is supported
+    # the parameter that sets the noise, and its largest supported value
     noise: ClassVar[Parameter | None] = None
     highest: ClassVar[float] = math.inf
-    # whether it has a likelihood; all that is only called has none
+    # whether it has a likelihood; black boxes have none
     likelihood: ClassVar[bool] = True
 
     @property
     @abstractmethod
     def guarantee(self) -> Guarantee | None:
-        """What it promises, for replaced records; None if nobody said."""
+        """The promise, for replaced records; None if it is not known."""
 
     @abstractmethod
     def sample(self, records: Any, rng: np.random.Generator) -> Any:
-        """One output a record."""
+        """Draw one output per record.
+
+        Parameters
+        ----------
+        records
+            What the mechanism reads: category codes or numbers.
+        rng
+            A numpy `Generator`.
+
+        Returns
+        -------
+        ndarray
+            One output per record.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dprad.mechanisms import GRR
+        >>> GRR(epsilon=50.0, size=3).sample([0, 2], np.random.default_rng(0)).tolist()
+        [0, 2]
+
+        """
 
     @abstractmethod
     def read(self, question: Question) -> Column:
-        """What it reads of each record of a finite prior, as `sample` takes it."""
+        """What the mechanism reads from each record of a finite prior, as `sample` takes it.
+
+        Parameters
+        ----------
+        question
+            A prepared prior, threat and query.
+
+        Returns
+        -------
+        ndarray
+            One value per record.
+
+        Examples
+        --------
+        >>> from dprad import Prior
+        >>> from dprad.game.question import Question
+        >>> from dprad.mechanisms import GRR
+        >>> GRR(epsilon=1.0, size=3).read(Question.of(Prior.uniform(3), None, None)).tolist()
+        [0, 1, 2]
+
+        """
 
     def log_likelihood(self, outputs: Any, records: Any) -> FloatArray:  # noqa: ARG002
-        """Log-probability (or log-density) of outputs[i] given records[i]; broadcasts."""
+        """Log-probability (or log-density) of outputs[i] given records[i]; broadcasts.
+
+        Parameters
+        ----------
+        outputs
+            Outputs, as `sample` returns them.
+        records
+            Records, as `sample` takes them.
+
+        Returns
+        -------
+        ndarray
+            Logarithms; minus infinity where impossible.
+
+        Examples
+        --------
+        >>> import math
+        >>> from dprad.mechanisms import GRR
+        >>> round(float(GRR(epsilon=math.log(3), size=2).log_likelihood(0, 0)), 6)     # ln 0.75
+        -0.287682
+
+        """
         raise DpradError(f"{type(self).__name__} has no likelihood.")
 
     def describe(self) -> dict[str, Any]:
-        """Plain words and numbers, for output: the kind and the arguments."""
+        """The kind and the arguments as plain data, for output.
+
+        Returns
+        -------
+        dict
+            Strings, numbers and lists.
+
+        Examples
+        --------
+        >>> from dprad.mechanisms import GRR
+        >>> GRR(epsilon=1.0, size=3).describe()["kind"]
+        'GRR'
+
+        """
         given = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
         plain = {k: list(v) if isinstance(v, tuple) else v for k, v in given.items()}
         return {"kind": type(self).__name__, **plain}
@@ -92,53 +178,199 @@ class Mechanism(ABC):
         """How many category codes it reads; None if it reads something else."""
         return None
 
-    # -- what some say, and others need not ------------------------------------------------------
+    # -- optional ------------------------------------------------------------------------------
     @property
     def assumes(self) -> str | None:
-        """What must hold for its likelihood to be right, if anything."""
+        """What must hold for the likelihood to be right, if anything."""
         return None
 
     def error(self, confidence: float = 0.95) -> float | None:  # noqa: ARG002
-        """How far the output is from the record with the given probability; None: not a number."""
+        """How far the output is from the record, with the given probability.
+
+        Parameters
+        ----------
+        confidence
+            A probability.
+
+        Returns
+        -------
+        float or None
+            None if the output is not a number.
+
+        Examples
+        --------
+        >>> from dprad.mechanisms import Laplace
+        >>> round(Laplace(epsilon=1.0).error(0.95), 4)     # ln 20
+        2.9957
+
+        """
         return None
 
     def variance(self, people: int = 1) -> float | None:  # noqa: ARG002
-        """Variance of what is estimated from so many reports; None where nothing is."""
+        """Variance of the frequency or mean estimated from several reports.
+
+        Parameters
+        ----------
+        people
+            Number of reports.
+
+        Returns
+        -------
+        float or None
+            None if nothing is estimated.
+
+        Examples
+        --------
+        >>> from dprad.mechanisms import Laplace
+        >>> Laplace(epsilon=1.0).variance(100)
+        0.02
+
+        """
         return None
 
     def edges(self) -> Sequence[float]:
-        """Values of `noise` at which the risk may jump or turn: it is monotone between them."""
+        """Values of `noise` at which the risk may jump or turn; it is monotone between them.
+
+        Returns
+        -------
+        sequence of float
+            Empty if the risk is monotone.
+
+        Examples
+        --------
+        >>> from dprad.mechanisms import HadamardResponse
+        >>> len(HadamardResponse(epsilon=1.0, size=8).edges()) > 0
+        True
+
+        """
         return ()
 
     @classmethod
     def first_guess(cls, goal: Goal) -> float | None:  # noqa: ARG003
-        """A value of `noise` near which a search begins; None: anywhere."""
+        """A value of `noise` at which a search starts.
+
+        Parameters
+        ----------
+        goal
+            What the search aims for.
+
+        Returns
+        -------
+        float or None
+            None: start anywhere.
+
+        Examples
+        --------
+        >>> from dprad.mechanisms import OUE
+        >>> from dprad.model.parameters import Goal
+        >>> OUE.first_guess(Goal(risk=0.1, share=0.2, values=2, fixed={}))
+        1.0
+
+        """
         return 1.0 if cls.noise is EPSILON else None
 
     @classmethod
     def arguments(cls, values: Column, given: dict[str, Any]) -> dict[str, Any]:
-        """Arguments that follow from the distinct values that are read, besides those given."""
+        """Arguments that follow from the values read, added to those given.
+
+        Parameters
+        ----------
+        values
+            The distinct values that are read, in order.
+        given
+            Arguments given by the user.
+
+        Returns
+        -------
+        dict
+            All arguments.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dprad.mechanisms import GRR
+        >>> GRR.arguments(np.array(["no", "yes"]), {"epsilon": 1.0})
+        {'epsilon': 1.0, 'size': 2}
+
+        """
         raise NotImplementedError
 
     def spread(self, count: int) -> list[Any]:  # noqa: ARG002
-        """So many values that it can read, evenly spaced where they are numbers."""
+        """Values that the mechanism can read, evenly spaced if they are numbers.
+
+        Parameters
+        ----------
+        count
+            How many, for numbers.
+
+        Returns
+        -------
+        list
+            Codes or numbers.
+
+        Examples
+        --------
+        >>> from dprad.mechanisms import Laplace
+        >>> Laplace(epsilon=1.0).spread(3)
+        [0.0, 0.5, 1.0]
+
+        """
         raise DpradError(f"worst_prior cannot tell which numbers a {type(self).__name__} reads.")
 
     def understood(self, outputs: Any, support: Column) -> Any:  # noqa: ARG002
-        """What another implementation returned, in the form of this one's outputs."""
+        """Outputs of another implementation, in the form of this mechanism.
+
+        Parameters
+        ----------
+        outputs
+            What the other implementation returned.
+        support
+            The values of the prior, in order.
+
+        Returns
+        -------
+        ndarray
+            Outputs as `sample` returns them.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dprad.mechanisms import GRR
+        >>> GRR(epsilon=1.0, size=2).understood(["yes", "no"], np.array(["no", "yes"])).tolist()
+        [1, 0]
+
+        """
         return outputs
 
     def checked(self, outputs: Any) -> Any:
-        """Outputs as an attack takes them: an array with one entry an output."""
+        """Outputs as an attack takes them.
+
+        Parameters
+        ----------
+        outputs
+            A list or array of outputs.
+
+        Returns
+        -------
+        ndarray
+            One entry per output.
+
+        Examples
+        --------
+        >>> from dprad.mechanisms import Laplace
+        >>> Laplace(epsilon=1.0).checked([0.5, 2]).tolist()
+        [0.5, 2.0]
+
+        """
         try:
-            found = np.asarray(outputs)
-            if found.ndim == 0 or found.dtype.kind not in "iufb":
+            values = np.asarray(outputs)
+            if values.ndim == 0 or values.dtype.kind not in "iufb":
                 raise ValueError
         except ValueError:
             raise DpradError(
                 f"outputs must be a list of what the mechanism returns, but is {outputs!r}."
             ) from None
-        return found
+        return values
 
 
 class Categorical(Mechanism):
@@ -183,12 +415,12 @@ class Finite(Categorical):
         return np.exp(self.log_likelihood(outputs, codes[:, None]))
 
     def understood(self, outputs: Any, support: Column) -> Any:  # noqa: ARG002
-        """Numbers of outputs."""
+        """Output numbers."""
         codes = np.asarray(outputs)
         if codes.dtype.kind not in "iub" or codes.min() < 0 or codes.max() >= self.count:
             raise DpradError(
-                f"{type(self).__name__} returns a number from 0 to {self.count - 1}, but run did "
-                "not."
+                f"run must return a number from 0 to {self.count - 1}, as "
+                f"{type(self).__name__} does."
             )
         return codes.astype(np.intp)
 
@@ -206,7 +438,7 @@ def check_parameters(mechanism: Any, *, highest: float = math.inf) -> None:
 
 
 def quotient(above: float, below: float) -> float:
-    """A variance: infinite where nothing is learnt, or where a float cannot hold it."""
+    """A variance: infinite if nothing can be estimated or it exceeds the range of floats."""
     with np.errstate(all="ignore"):
         value = np.float64(above) / np.float64(below)
     return float("inf") if np.isnan(value) else float(value)

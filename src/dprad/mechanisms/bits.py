@@ -1,4 +1,4 @@
-"""Sets of codes as packed bits: a row of 64-bit words a set, code c in bit c % 64 of word c // 64.
+"""Sets of codes as packed bits: 64-bit words, code c in bit c % 64 of word c // 64.
 
 A million unary reports over 5,356 values take 672 MB this way. Random bits are exact to the last
 digit of q and cost about eight random words for 64 of them, not 64 floats (`bernoulli`).
@@ -16,10 +16,9 @@ from dprad.numerics.arrays import BoolArray, IntArray
 Words = npt.NDArray[np.uint64]
 
 WORD = 64
-# Rough cost of a bit that is set by its place, in random words; decides how many binary digits of q
-# are used.
+# Rough cost of setting a single bit, in random words; decides how many binary digits of q are used.
 DRAW_COST = 8.0
-# Words, and bits as bytes, that are worked on at once: they fit into the cache.
+# Words, and bits as bytes, processed at once: they fit into the cache.
 BLOCK_WORDS = 2**15
 BLOCK_BITS = 2**20
 _ONE = np.uint64(1)
@@ -51,7 +50,7 @@ def put(sets: Words, codes: IntArray, values: BoolArray) -> None:
 
 
 def unpack(sets: Words, size: int) -> BoolArray:
-    """The sets as rows of booleans, for few of them."""
+    """The sets as rows of booleans, for a few sets."""
     octets = np.ascontiguousarray(sets).view(np.uint8)
     return np.unpackbits(octets, axis=-1, bitorder="little", count=size).astype(bool)
 
@@ -70,12 +69,12 @@ def count(sets: Words) -> IntArray:
 
 
 def pick(sets: Words, rng: np.random.Generator) -> IntArray:
-    """A member of each set, all equally likely; -1 if it has none. O(words) a set."""
-    found = np.full(len(sets), -1, dtype=np.intp)
+    """A member of each set, all equally likely; -1 if it has none. O(words) per set."""
+    members = np.full(len(sets), -1, dtype=np.intp)
     step = max(1, 8 * BLOCK_WORDS // max(sets.shape[1], 8))
     for a in range(0, len(sets), step):
-        found[a : a + step] = _pick(sets[a : a + step], rng)
-    return found
+        members[a : a + step] = _pick(sets[a : a + step], rng)
+    return members
 
 
 def _pick(sets: Words, rng: np.random.Generator) -> IntArray:
@@ -86,7 +85,7 @@ def _pick(sets: Words, rng: np.random.Generator) -> IntArray:
     rank = begin + (rng.random(rows) * (ends - begin)).astype(np.int64)
     at = np.minimum(np.searchsorted(upto, rank, side="right"), rows * wide - 1)
     word = sets.reshape(-1)[at]
-    skip = rank - upto[at] + np.bitwise_count(word)  # members of the word that go before
+    skip = rank - upto[at] + np.bitwise_count(word)  # members in the preceding words
     bit = np.zeros(rows, dtype=np.int64)
     for half in (32, 16, 8, 4, 2, 1):
         below = np.bitwise_count(word & np.uint64((1 << half) - 1))
@@ -133,9 +132,9 @@ def bernoulli(q: float, runs: int, size: int, rng: np.random.Generator) -> Words
 
 
 def toggle(sets: Words, rows: IntArray, codes: IntArray, need: IntArray) -> BoolArray:
-    """Add codes[i] to sets[rows[i]] if need[i] > 0, drop it if need[i] < 0, where it can be.
+    """Add codes[i] to sets[rows[i]] if need[i] > 0, drop it if need[i] < 0, where possible.
 
-    In place; tells where that was done.
+    In place; returns where it was done.
     """
     flat = sets.reshape(-1)
     at, bit = rows * sets.shape[1] + (codes >> 6), _BIT[codes & 63]
@@ -153,7 +152,7 @@ def trim(sets: Words, size: int) -> None:
 
 
 def _digits(q: float) -> tuple[int, int, float]:
-    """How many binary digits to use, these digits, and the probability that is left."""
+    """How many binary digits to use, the digits, and the remaining probability."""
     if q >= 1.0:
         return 1, 2, 1.0  # all left to the sparse part, which then sets every bit
 

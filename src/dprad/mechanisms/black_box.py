@@ -1,4 +1,4 @@
-"""BlackBox: something that can be called and nothing more is known of it.
+"""BlackBox: a mechanism that can only be called.
 
 It has no likelihood, so no exact risk: audit it, simulate an attack on it, or assess its promise.
 """
@@ -23,9 +23,17 @@ from dprad.numerics.arrays import Column
 
 @dataclass(frozen=True, slots=True)
 class BlackBox(Mechanism):
-    """A function ``run(record)`` or ``run(record, rng)`` that returns one output.
+    """A function as a mechanism.
 
-    With `vectorised`, ``run(records)`` or ``run(records, rng)`` returns one output a record.
+    Parameters
+    ----------
+    run
+        ``run(record)`` or ``run(record, rng)`` returns one output.
+    vectorised
+        Whether ``run(records)`` or ``run(records, rng)`` takes many records and returns one output
+        per record.
+    guarantee
+        The promise, if known.
 
     Examples
     --------
@@ -50,18 +58,18 @@ class BlackBox(Mechanism):
 
     @property
     def takes_rng(self) -> bool:
-        """Whether it takes a generator: only then can its runs be repeated."""
+        """Whether the function takes a generator: only then can runs be repeated."""
         return self._generator() is not None
 
     def bound(self, rng: np.random.Generator) -> Callable[[Any], Any]:
-        """The function of what it reads alone, its random numbers from `rng` if it takes one."""
+        """The function of its input alone, with random numbers from `rng` if it takes one."""
         place = self._generator()
         if place is None:
             return self.run
         return partial(self.run, rng=rng) if place == "name" else lambda read: self.run(read, rng)
 
     def _generator(self) -> str | None:
-        """How a generator is handed over: by "place", by "name", or not at all."""
+        """How a generator is passed: by "place", by "name", or not at all."""
         try:
             parameters = inspect.signature(self.run).parameters.values()
         except (TypeError, ValueError):
@@ -74,21 +82,21 @@ class BlackBox(Mechanism):
 
     @property
     def one_by_one(self) -> bool:
-        """Whether it is called for each record by itself."""
+        """Whether it is called for each record separately."""
         return not self.vectorised
 
     def read(self, question: Question) -> Column:
-        """Whatever the records are."""
+        """The records themselves."""
         return array(question.values())
 
     def sample(self, records: Any, rng: np.random.Generator) -> Any:
-        """One output a record, by calling it."""
+        """One output per record, by calling it."""
         run = self.bound(rng)
         if self.vectorised:
             outputs = run(records)
             if len(outputs) != len(records):
                 raise DpradError(
-                    f"run must return one output a record, but returned {len(outputs)} for "
+                    f"run must return one output per record, but returned {len(outputs)} for "
                     f"{len(records)} records."
                 )
             return np.asarray(outputs)
@@ -105,10 +113,10 @@ def _plain(records: Any) -> Any:
 
 
 def own_randomness(subject: Any, workers: int) -> None:
-    """Refuse several processes for a function that brings its random numbers: they might repeat."""
+    """Refuse several processes for a function with its own random numbers: they might repeat."""
     if workers > 1 and isinstance(subject, BlackBox) and not subject.takes_rng:
         raise DpradError(
-            "workers must be 1 for a function that has its own random numbers: other processes "
+            "workers must be 1 for a function with its own random numbers: other processes "
             "might repeat them, and runs would not be independent. Let it take rng: "
             "run(record, rng)."
         )

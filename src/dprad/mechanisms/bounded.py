@@ -21,7 +21,7 @@ from dprad.model.guarantees import REPLACE_ONE, PureDP
 from dprad.model.parameters import EPSILON
 from dprad.numerics.arrays import BoolArray, FloatArray
 
-# Below this epsilon the hybrid is Duchi's mechanism: ln of the root of its variance equation.
+# Up to this epsilon the hybrid is Duchi's mechanism: ln of the root of its variance equation.
 HYBRID_FROM = float(
     np.log(
         (-5 + 2 * (6353 - 405 * 241**0.5) ** (1 / 3) + 2 * (6353 + 405 * 241**0.5) ** (1 / 3)) / 27
@@ -30,7 +30,7 @@ HYBRID_FROM = float(
 
 
 class _Bounded(Ranged):
-    """What all three share: the promise, the interval, and the scale to [-1, 1]."""
+    """Common to all three: the promise, the interval, and the scale to [-1, 1]."""
 
     __slots__ = ()
     epsilon: float
@@ -51,12 +51,12 @@ class _Bounded(Ranged):
         return (self.bounds[1] - self.bounds[0]) / 2
 
     def scaled(self, values: Any) -> FloatArray:
-        """Values of the records' units in [-1, 1]."""
+        """Values in the units of the records, scaled to [-1, 1]."""
         low = self.bounds[0]
         return np.asarray((np.asarray(values, dtype=float) - low) / self.half - 1.0)
 
     def _inside(self, records: Any) -> FloatArray:
-        """What is run, on the scale of [-1, 1]; nothing outside of the bounds is."""
+        """Records scaled to [-1, 1]; values outside the bounds are refused."""
         x = self.scaled(records)
         if x.size and not np.all(np.abs(x) <= 1 + 1e-9):
             raise DpradError(
@@ -67,7 +67,7 @@ class _Bounded(Ranged):
 
     @property
     def _blur(self) -> float:
-        """How far an output may move on the scale of [-1, 1] when it is written as a float."""
+        """How far an output may move on the scale of [-1, 1] when rounded to a float."""
         largest = max(map(abs, self.bounds)) / self.half + 2.0
         return 4.0 * float(np.finfo(float).eps) * largest
 
@@ -77,7 +77,14 @@ class _Bounded(Ranged):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Duchi(_Bounded):
-    """One of two values, whose mean is the record.
+    """Duchi et al.: one of two values, whose mean is the record.
+
+    Parameters
+    ----------
+    epsilon
+        Privacy loss, at least 0. Smaller is more private.
+    bounds
+        Interval (low, high) that contains all records.
 
     Examples
     --------
@@ -103,7 +110,7 @@ class Duchi(_Bounded):
         return np.asarray((1.0 + scaled * np.tanh(self.epsilon / 2)) / 2)
 
     def sample(self, records: Any, rng: np.random.Generator) -> FloatArray:
-        """One output a record. O(n)."""
+        """One output per record. O(n)."""
         x = self._inside(records)
         sign = np.where(rng.random(x.shape) < self.up(x), 1.0, -1.0)
         return self._unscaled(sign * self.reach)
@@ -116,14 +123,21 @@ class Duchi(_Bounded):
             return np.asarray(np.log(np.where(upper, self.up(x), self.up(-x))))
 
     def variance(self, people: int = 1) -> float:
-        """Variance of the estimated mean of so many reports, at the worst record."""
+        """Variance of the estimated mean of `people` reports, at the worst record."""
         size = self.half * self.reach
         return quotient(size, people / size)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piecewise(_Bounded):
-    """Uniform on a window around the record, or on the rest.
+    """Piecewise mechanism: uniform on a window around the record, or on the rest.
+
+    Parameters
+    ----------
+    epsilon
+        Privacy loss, at least 0. Smaller is more private.
+    bounds
+        Interval (low, high) that contains all records.
 
     Examples
     --------
@@ -158,19 +172,19 @@ class Piecewise(_Bounded):
         return 2.0 * shrink / float(-np.expm1(-self.epsilon / 2))
 
     def window(self, scaled: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Where the window of a record begins and ends, on the scale of [-1, 1]."""
+        """Start and end of the window of a record, on the scale of [-1, 1]."""
         low = (self.reach + 1.0) / 2 * scaled - self.length / 2
         return low, low + self.length
 
     @property
     def log_densities(self) -> tuple[float, float]:
-        """Log-density inside and outside of the window, on the scale of [-1, 1]."""
+        """Log-density inside and outside the window, on the scale of [-1, 1]."""
         # near / (C - 1), and e^-eps times it
         inside = np.log(self.near) - np.log(self.length)
         return float(inside), float(inside - self.epsilon)
 
     def sample(self, records: Any, rng: np.random.Generator) -> FloatArray:
-        """One output a record. O(n)."""
+        """One output per record. O(n)."""
         x = self._inside(records)
         if not np.isfinite(self.reach):
             return np.where(rng.random(x.shape) < 0.5, -np.inf, np.inf)
@@ -189,14 +203,14 @@ class Piecewise(_Bounded):
             return np.full(t.shape, -np.log(2.0))
         low, high = self.window(x)
         inside, outside = self.log_densities
-        # an output is rounded, and a window may be narrower than that
+        # an output is rounded, and a window may be narrower than the rounding
         blur = self._blur
         value = np.where((t >= low - blur) & (t <= high + blur), inside, outside)
         value = np.where(np.abs(t) > self.reach * (1 + 1e-12) + blur, -np.inf, value)
         return np.asarray(value - np.log(self.half))
 
     def variance(self, people: int = 1) -> float:
-        """Variance of the estimated mean of so many reports, at the worst record (an end)."""
+        """Variance of the estimated mean of `people` reports, at the worst record (an end)."""
         # x^2/(h - 1) + (h + 3)/(3 (h - 1)^2) with h = e^{eps/2} and x = 1
         shrink = float(np.exp(-self.epsilon / 2))
         rise = float(-np.expm1(-self.epsilon / 2))  # (h - 1)/h
@@ -206,7 +220,21 @@ class Piecewise(_Bounded):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hybrid(_Bounded):
-    """Piecewise with probability `share`, else Duchi."""
+    """Hybrid mechanism: piecewise with probability `share`, else Duchi.
+
+    Parameters
+    ----------
+    epsilon
+        Privacy loss, at least 0. Smaller is more private.
+    bounds
+        Interval (low, high) that contains all records.
+
+    Examples
+    --------
+    >>> Hybrid(epsilon=0.5).share, round(Hybrid(epsilon=2.0).share, 6)     # 1 - 1/e
+    (0.0, 0.632121)
+
+    """
 
     epsilon: float
     bounds: tuple[float, float] = (-1.0, 1.0)
@@ -229,12 +257,12 @@ class Hybrid(_Bounded):
         return Piecewise(**kind), Duchi(**kind)  # type: ignore[arg-type]
 
     def sample(self, records: Any, rng: np.random.Generator) -> FloatArray:
-        """One output a record. O(n)."""
+        """One output per record. O(n)."""
         x = np.asarray(records, dtype=float)
         piecewise, duchi = self.parts
         smooth = rng.random(x.shape) < self.share
         plain = piecewise.sample(x, rng)
-        # with hardly any noise a rounded output may fall on one of Duchi's two values
+        # with hardly any noise, a rounded output may equal one of Duchi's two values
         plain = np.where(self._atom(plain), np.nextafter(plain, sum(self.bounds) / 2), plain)
         return np.where(smooth, plain, duchi.sample(x, rng))
 
@@ -255,7 +283,7 @@ class Hybrid(_Bounded):
         return np.asarray(np.where(self._atom(t), steps, smooth))
 
     def variance(self, people: int = 1) -> float:
-        """Variance of the estimated mean of so many reports, at the worst record."""
+        """Variance of the estimated mean of `people` reports, at the worst record."""
         if self.share == 0.0:
             return self.parts[1].variance(people)
         # both variances are linear in x^2: an end or the middle is worst

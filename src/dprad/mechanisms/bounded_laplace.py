@@ -1,6 +1,6 @@
-"""Laplace noise cut off at bounds and renormalised (Holohan et al. 2020): no output is impossible.
+"""Laplace noise truncated to bounds and renormalised (Holohan et al. 2020).
 
-A count is never negative, a share never exceeds one, and nothing piles up at the ends as it does
+A count is never negative, a share never exceeds one, and no mass piles up at the ends as it does
 with a clamp. The density is proportional to ``exp(-|z - o|/b)`` within `bounds`. Renormalising
 costs privacy: the ratio of two records z and z' is largest if one is at an end and the other the
 sensitivity d away (log C is concave, and falls no faster than the noise),
@@ -34,9 +34,9 @@ class BoundedLaplace(CutLaplace):
     Parameters
     ----------
     epsilon
-        What is promised, for records that differ by at most the sensitivity.
+        The promise, for records that differ by at most the sensitivity.
     bounds
-        Where all records and all outputs lie.
+        Interval (low, high) that contains all records and all outputs.
     sensitivity
         How far one record can move the number; default: the length of the bounds.
 
@@ -108,6 +108,6 @@ class BoundedLaplace(CutLaplace):
         return numbers
 
     def spread(self, count: int) -> list[Any]:
-        """Numbers from the lower bound on that differ by at most the sensitivity."""
+        """Numbers starting at the lower bound that differ by at most the sensitivity."""
         low = self.bounds[0]
         return [float(v) for v in np.linspace(low, low + self._step, count)]

@@ -1,8 +1,7 @@
-"""Mechanisms and promises by their short names, as the command line, files and the page use them.
+"""Mechanisms and promises by short name, for the command line, scenario files and the web page.
 
-Nothing is listed here: mechanisms that have a card are found, and so are the guarantees that are
-made of one number. What a mechanism reads of the records (how many values, their range) is filled
-in from the prior.
+Nothing is listed here: every mechanism with a card is included, and so is every guarantee with one
+parameter. What follows from the records (the number of values, their range) comes from the prior.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from dprad.model.threats import Threat, target_values
 _ORDER = ("codes", "numbers", "range")
 
 
-def _found() -> dict[str, type[Mechanism]]:
+def _cards() -> dict[str, type[Mechanism]]:
     """All mechanisms that have a card: first those for categories, then those for numbers."""
     kinds: list[Any] = [getattr(mechanisms, n) for n in mechanisms.__all__ if n != "DPSGD"]
     named = [(k.card, k) for k in kinds if k.card is not None]
@@ -30,12 +29,12 @@ def _found() -> dict[str, type[Mechanism]]:
     return {card.name: kind for card, kind in named}
 
 
-FAMILIES: dict[str, type[Mechanism]] = _found()
-# Guarantees by the one number that they are made of.
+FAMILIES: dict[str, type[Mechanism]] = _cards()
+# Guarantees with one parameter, by its name.
 PROMISES: dict[str, type[Guarantee]] = {
     kind.takes[0].name: kind for kind in guarantees.KINDS if len(kind.takes) == 1
 }
-# All numbers that make a promise or a mechanism, by name.
+# All numeric parameters of promises and mechanisms, by name.
 NUMBERS: dict[str, Parameter] = {
     **{p.name: p for kind in guarantees.KINDS for p in kind.takes},
     **{kind.noise.name: kind.noise for kind in FAMILIES.values() if kind.noise},
@@ -44,16 +43,16 @@ NUMBERS: dict[str, Parameter] = {
 
 
 def card(name: str) -> Card:
-    """What a mechanism declares."""
-    found = FAMILIES[one_of(name, "mechanism", FAMILIES)].card
-    assert found is not None
-    return found
+    """The card of a mechanism."""
+    about = FAMILIES[one_of(name, "mechanism", FAMILIES)].card
+    assert about is not None
+    return about
 
 
 def parts(
     name: str, given: dict[str, Any], prior: Prior, threat: Threat, query: Query | None = None
 ) -> tuple[type[Mechanism], dict[str, Any]]:
-    """The class and its arguments: those given, and what the records tell."""
+    """The class and its arguments: those given, and those that follow from the records."""
     about = card(name)
     chosen = {k: v for k, v in given.items() if v is not None}
     for key in chosen:
@@ -62,7 +61,7 @@ def parts(
         raise DpradError(f"{name} needs a population: a table, counts or equally likely values.")
     values = target_values(prior, columns_read(prior, threat, query))[1]
     if about.reads != "codes" and values.dtype.kind not in "if":
-        raise DpradError(f"{name} adds noise to a number, but what it reads here is text.")
+        raise DpradError(f"{name} adds noise to a number, but here it reads text.")
     return FAMILIES[name], FAMILIES[name].arguments(values, chosen)
 
 
@@ -79,7 +78,7 @@ def promise(given: dict[str, Any]) -> Guarantee:
 
 
 def kind(names: set[str]) -> type[Guarantee]:
-    """The guarantee that is made of these numbers."""
+    """The guarantee with these parameters."""
     for made in guarantees.KINDS:
         if {p.name for p in made.takes} == names:
             return made

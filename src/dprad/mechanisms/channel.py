@@ -13,15 +13,21 @@ from dprad.model.guarantees import REPLACE_ONE, Guarantee, Profile, PureDP
 from dprad.numerics.arrays import FloatArray, IntArray
 from dprad.runtime.memory import block
 
-# Entries that are compared at once.
+# Entries compared at once.
 BLOCK_ENTRIES = 2**17
-# A row sum this close to one is a rounding matter.
+# A row sum this close to one is a rounding error.
 ROW_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Channel(Finite):
-    """``matrix[z, o]`` is the probability of output o given record z (rows as in the support).
+    """Any mechanism with finitely many outputs, as a matrix of probabilities.
+
+    Parameters
+    ----------
+    matrix
+        ``matrix[z, o]`` is the probability of output o given record z, with rows in the order of
+        the support.
 
     Examples
     --------
@@ -38,13 +44,13 @@ class Channel(Finite):
         try:
             matrix = np.asarray(self.matrix, dtype=float)
         except (TypeError, ValueError):
-            raise DpradError("matrix must be a table of numbers, but is not.") from None
+            raise DpradError("matrix must be a table of numbers.") from None
         if matrix.ndim != 2 or 0 in matrix.shape:
             raise DpradError(
-                "matrix must have one row a record and one column an output, but has shape "
+                "matrix must have one row per record and one column per output, but has shape "
                 f"{matrix.shape}."
             )
-        # by rows, so that no second matrix is made
+        # by rows, to avoid a second matrix
         sums = matrix.sum(axis=1)
         least = matrix.min(axis=1)
         bad = np.flatnonzero(~((least >= 0) & (np.abs(sums - 1.0) <= ROW_TOLERANCE)))
@@ -75,7 +81,9 @@ class Channel(Finite):
 
     @property
     def guarantee(self) -> Guarantee:
-        """The profile of the matrix: pure DP where it is, else pair by pair. O(m^2 K)."""
+        """The profile of the matrix: pure DP if it has a finite epsilon, else pair by pair.
+        O(m^2 K).
+        """
         top, bottom = self.matrix.max(axis=0), self.matrix.min(axis=0)
         seen = top > 0
         if np.all(bottom[seen] > 0):
@@ -96,7 +104,7 @@ class Channel(Finite):
         return Profile(delta, neighbours=REPLACE_ONE)
 
     def sample(self, records: Any, rng: np.random.Generator) -> IntArray:
-        """One output a record, by inversion. O(K) once a distinct record, O(log K) a draw."""
+        """One output per record, by inversion. O(K) once per distinct record, O(log K) per draw."""
         codes = categories(records, self.size, "Channel")
         u = rng.random(codes.shape)
         result = np.empty(codes.shape, dtype=np.intp)

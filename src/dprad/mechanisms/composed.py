@@ -1,7 +1,7 @@
 """Composed and Repeated: several releases about the same record, seen together.
 
-Given the record the releases are independent, so log-likelihoods add up. What each step does may
-not depend on earlier outputs here; the promise composes adaptively all the same.
+Given the record, the releases are independent, so log-likelihoods add up. Here a step may not
+depend on earlier outputs; the promise nevertheless composes adaptively.
 """
 
 from __future__ import annotations
@@ -21,7 +21,13 @@ from dprad.numerics.arrays import Column, FloatArray
 
 @dataclass(frozen=True)
 class Composed(Mechanism):
-    """Mechanisms run on the same record. An output is a tuple with one entry a mechanism.
+    """Several mechanisms run on the same record. An output is a tuple with one entry per
+    mechanism.
+
+    Parameters
+    ----------
+    mechanisms
+        A list of mechanisms that read the same thing.
 
     Examples
     --------
@@ -56,14 +62,14 @@ class Composed(Mechanism):
         object.__setattr__(self, "mechanisms", parts)
 
     def read(self, question: Question) -> Column:
-        """What the parts read, each asked for itself: all must read the same."""
-        unlike = {id(m): m for m in self.mechanisms}.values()  # one repeated is asked once
+        """What the parts read; all must read the same."""
+        unlike = {id(m): m for m in self.mechanisms}.values()  # a repeated mechanism is asked once
         first, *others = [m.read(question) for m in unlike]
         if not all(np.array_equal(first, other) for other in others):
             names = ", ".join(type(m).__name__ for m in self.mechanisms)
             raise DpradError(
-                f"the mechanisms of a composition ({names}) read different things of a record "
-                "here. Say with query= which column all of them read."
+                f"the mechanisms of a composition ({names}) read different things from a "
+                "record. Say with query= which column all of them read."
             )
         return first
 
@@ -78,26 +84,26 @@ class Composed(Mechanism):
         return " ".join(dict.fromkeys(m.assumes for m in self.mechanisms if m.assumes)) or None
 
     def spread(self, count: int) -> list[Any]:
-        """What the first part can read."""
+        """Values that the first part can read."""
         return self.mechanisms[0].spread(count)
 
     def checked(self, outputs: Any) -> Any:
-        """A tuple with one entry a mechanism."""
+        """A tuple with one entry per mechanism."""
         if not isinstance(outputs, tuple) or len(outputs) != len(self.mechanisms):
-            raise DpradError("outputs of a composition must be a tuple, one entry a mechanism.")
+            raise DpradError("outputs of a composition must be a tuple, one entry per mechanism.")
         parts = zip(outputs, self.mechanisms, strict=True)
         return tuple(m.checked(o) for o, m in parts)
 
     @property
     def guarantee(self) -> Guarantee | None:
-        """The promises composed; None if a part does not say what it promises."""
+        """The composed promises; None if a part has no promise."""
         promises = [p for m in self.mechanisms if (p := m.guarantee) is not None]
         if len(promises) < len(self.mechanisms):
             return None
         return promises[0].compose(*promises[1:])
 
     def sample(self, records: Any, rng: np.random.Generator) -> tuple[Any, ...]:
-        """One output a mechanism and record."""
+        """One output per mechanism and record."""
         return tuple(m.sample(records, rng) for m in self.mechanisms)
 
     def log_likelihood(self, outputs: Any, records: Any) -> FloatArray:
@@ -111,7 +117,14 @@ class Composed(Mechanism):
 
 
 class Repeated(Composed):
-    """One mechanism run so many times on the same record.
+    """One mechanism run several times on the same record.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism.
+    times
+        Number of runs.
 
     Examples
     --------
@@ -126,7 +139,7 @@ class Repeated(Composed):
 
     @property
     def guarantee(self) -> Guarantee | None:
-        """The promise repeated."""
+        """The repeated promise."""
         promise = self.mechanisms[0].guarantee
         return None if promise is None else promise.repeated(len(self.mechanisms))
 

@@ -1,8 +1,8 @@
-"""Density: a mechanism on the line of which only the log-density is known.
+"""Density: a mechanism on the real line, given by its log-density.
 
-It is resolved on panels: where the density of some record is not yet a polynomial to all digits the
-panel is halved. The integral of each density must come out as one; that catches both a density that
-is not normalised and one with spikes too narrow for the panels to see.
+It is resolved on panels: a panel is halved until the density of every record is a polynomial to all
+digits. The integral of each density must be one; this detects both densities that are not
+normalised and spikes too narrow for the panels.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from dprad.numerics import legendre
 from dprad.numerics.arrays import Column, FloatArray
 from dprad.runtime.memory import need
 
-# Panels to begin with.
+# Initial number of panels.
 PANELS = 64
 # A panel is resolved when the last terms of its series, and what it misses at points between the
 # nodes and next to the ends, stay below this share of probability.
 RESOLVED = 1e-12
 CHECKS = np.array([-1.0 + 1e-9, -0.97, -0.052, 0.31, 0.94, 1.0 - 1e-9])
 _CHECKED = np.polynomial.legendre.legvander(CHECKS, legendre.TERMS - 1)
-# Series, records times panels, that may be held (96 bytes each).
+# Most series (records times panels) held in memory (96 bytes each).
 MAX_SERIES = 5_000_000
-# Copies of these that exist at once.
+# Copies of these held at once.
 COPIES = 6
 # Halvings, after which a jump is as narrow as a float can tell.
 ROUNDS = 50
@@ -43,7 +43,7 @@ NORMALISED = 1e-6
 class Panels:
     """Densities of records as series on panels: `series` is records x panels x terms.
 
-    `error` bounds nothing by theorem: it is what the last terms say is left out.
+    `error` is not a proven bound: it is estimated from the last terms.
     """
 
     centre: FloatArray
@@ -59,14 +59,14 @@ class Density(Mechanism):
     Parameters
     ----------
     log_density
-        ``log_density(outputs, records)``, vectorised: both broadcast, as numpy's functions do.
+        ``log_density(outputs, records)``, vectorised: both arguments broadcast, as in numpy.
     bounds
-        The interval in which all outputs lie; far enough out to hold all probability.
+        The interval that contains all outputs, wide enough to hold all probability.
     kinks
-        Outputs at which densities may break, besides the records themselves. Breaks elsewhere are
+        Outputs at which densities may have breaks, besides the records themselves. Other breaks are
         found, at some cost.
     guarantee
-        What it promises, if that is known; dprad does not guess it.
+        The promise, if known; it is not derived.
 
     Examples
     --------
@@ -112,13 +112,25 @@ class Density(Mechanism):
         return [float(v) for v in np.linspace(*self.bounds, count)]
 
     def integral(self, record: float) -> float:
-        """The integral of the density over the bounds."""
+        """The integral of the density over the bounds.
+
+        Parameters
+        ----------
+        record
+            A number.
+
+        Returns
+        -------
+        float
+            One, up to rounding.
+
+        """
         return float(_integrals(self._resolve(np.array([number(record, "record")])))[0])
 
     def panels(self, records: FloatArray) -> Panels:
-        """The densities of these records, resolved; a `DpradError` if one is not normalised."""
-        found = self._resolve(records)
-        total = _integrals(found)
+        """The resolved densities of these records; a `DpradError` if one is not normalised."""
+        resolved = self._resolve(records)
+        total = _integrals(resolved)
         bad = np.flatnonzero(~(np.abs(total - 1.0) <= NORMALISED))
         if len(bad):
             low, high = self.bounds
@@ -127,10 +139,10 @@ class Density(Mechanism):
                 f"{record(float(records[bad[0]]), int(bad[0]) + 1)} its integral is "
                 f"{total[bad[0]]:.6g}."
             )
-        return found
+        return resolved
 
     def _resolve(self, records: FloatArray) -> Panels:
-        """O(m p) evaluations for p panels in the end."""
+        """O(m p) evaluations for p final panels."""
         low, high = self.bounds
         breaks = np.r_[records, self.kinks]
         edges = np.unique(np.r_[np.linspace(low, high, PANELS + 1), breaks])
@@ -142,7 +154,7 @@ class Density(Mechanism):
             held = len(records) * (len(centre) + sum(len(d[0]) for d in done))
             if held > MAX_SERIES:
                 raise DpradError(
-                    "log_density breaks at too many places for the panels to follow. Say where "
+                    "log_density has too many breaks for the panels to resolve. Give their places "
                     "with kinks=, or give the mechanism as a Channel."
                 )
             need(
@@ -151,7 +163,7 @@ class Density(Mechanism):
                 "Choose coarser values, or give the mechanism as a Channel.",
             )
             terms = legendre.series(self._values(legendre.nodes(centre, half), records))
-            # nodes stop short of the ends: see whether the series holds there and in between
+            # nodes stop short of the ends: check the series there and in between
             checks = centre[:, None] + half[:, None] * CHECKS
             truth = self._values(checks, records)
             off = np.abs(np.einsum("rpk,ck->rpc", terms, _CHECKED) - truth).max(axis=-1)
@@ -160,7 +172,7 @@ class Density(Mechanism):
             fine = (doubt <= RESOLVED).all(axis=0)
             error = doubt.max(axis=0)
             if rounds == ROUNDS:
-                # a jump: all that varies within a panel is in doubt
+                # a jump: all variation within a panel is in doubt
                 vary = np.abs(terms[..., 1:]).sum(axis=-1) + off
                 error = np.where(fine, error, 2 * (half * vary).max(axis=0))
                 fine[:] = True
@@ -181,7 +193,7 @@ class Density(Mechanism):
         try:
             log = np.asarray(log, dtype=float)
         except (TypeError, ValueError):
-            raise DpradError("log_density must return numbers, but did not.") from None
+            raise DpradError("log_density must return numbers.") from None
         try:
             log = np.broadcast_to(log, (len(records), *outputs.shape))
         except ValueError:
@@ -190,27 +202,29 @@ class Density(Mechanism):
                 f"{log.shape} for {outputs.shape} outputs and {len(records)} records."
             ) from None
         if np.isnan(log).any() or (log == np.inf).any():
-            raise DpradError("log_density must return numbers below infinity, but did not.")
+            raise DpradError(
+                "log_density must return numbers below infinity, but returned NaN or infinity."
+            )
         return np.asarray(np.exp(log))
 
     def sample(self, records: Any, rng: np.random.Generator) -> FloatArray:
-        """One output a record: a panel by its mass, then rejection within it."""
+        """One output per record: a panel by its mass, then rejection within it."""
         values = np.asarray(records, dtype=float)
         result = np.empty(values.size)
         flat = values.reshape(-1)
         for value in np.unique(flat):
             here = np.flatnonzero(flat == value)
-            found = self.panels(np.array([value]))
-            mass = np.maximum(found.series[0, :, 0], 0.0) * found.half
+            panels = self.panels(np.array([value]))
+            mass = np.maximum(panels.series[0, :, 0], 0.0) * panels.half
             at = rng.choice(len(mass), size=len(here), p=mass / mass.sum())
-            top = np.abs(found.series[0]).sum(axis=-1)[at]
+            top = np.abs(panels.series[0]).sum(axis=-1)[at]
             todo = np.arange(len(here))
             while len(todo):
                 x = rng.uniform(-1.0, 1.0, len(todo))
-                height = legendre.evaluate(found.series[0][at[todo]], x)
+                height = legendre.evaluate(panels.series[0][at[todo]], x)
                 kept = rng.random(len(todo)) * top[todo] < height
-                result[here[todo[kept]]] = found.centre[at[todo[kept]]] + (
-                    x[kept] * found.half[at[todo[kept]]]
+                result[here[todo[kept]]] = panels.centre[at[todo[kept]]] + (
+                    x[kept] * panels.half[at[todo[kept]]]
                 )
                 todo = todo[~kept]
         return result.reshape(values.shape)

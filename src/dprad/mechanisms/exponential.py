@@ -1,11 +1,11 @@
 """The exponential mechanism: on a finite set with any utility, and on an interval.
 
 `Exponential` picks an output o for record z with probability proportional to
-``exp(epsilon u(z, o)/(2 Delta))``, Delta the most that a utility can change with the record.
+``exp(epsilon u(z, o)/(2 Delta))``, where Delta is the sensitivity of the utility.
 `ExponentialInterval` is the paper's example: outputs in an interval, utility ``-|z - o|``, so
 density proportional to ``exp(-|z - o|/scale)``. The paper's text has scale 2 Delta/epsilon, its
-code Delta/epsilon; `factor` chooses. Promises are what the mechanism does: with factor 1 the form
-on an interval is epsilon-DP, with factor 2 epsilon/2-DP; its normaliser costs nothing.
+code Delta/epsilon; `factor` chooses. The stated promise is exact: on an interval, factor 1
+gives epsilon-DP and factor 2 gives epsilon/2-DP; the normaliser costs nothing.
 """
 
 from __future__ import annotations
@@ -27,9 +27,17 @@ from dprad.numerics.arrays import FloatArray, IntArray
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Exponential(Finite):
-    """Outputs picked by utility; `utility` has one row a record and one column an output.
+    """Exponential mechanism on a finite set: outputs are picked by utility.
 
-    `sensitivity` is by default the most that the utility of an output differs between records.
+    Parameters
+    ----------
+    epsilon
+        Privacy loss, at least 0. Smaller is more private.
+    utility
+        Matrix with one row per record and one column per output.
+    sensitivity
+        Largest change of the utility of an output between records; default: computed from
+        `utility`.
 
     Examples
     --------
@@ -51,11 +59,11 @@ class Exponential(Finite):
         try:
             utility = np.array(self.utility, dtype=float)
         except (TypeError, ValueError):
-            raise DpradError("utility must be a matrix of numbers, but is not.") from None
+            raise DpradError("utility must be a matrix of numbers.") from None
         if utility.ndim != 2 or 0 in utility.shape or not np.all(np.isfinite(utility)):
             raise DpradError(
-                "utility must be a matrix of finite numbers, one row a record and one column an "
-                f"output, but has shape {utility.shape} or contains infinity."
+                "utility must be a matrix of finite numbers, one row per record and one column "
+                f"per output, but has shape {utility.shape} or contains infinity."
             )
         utility.setflags(write=False)
         object.__setattr__(self, "utility", utility)
@@ -109,7 +117,7 @@ class Exponential(Finite):
         return PureDP(float(np.ptp(log, axis=0).max()), neighbours=REPLACE_ONE)
 
     def sample(self, records: Any, rng: np.random.Generator) -> IntArray:
-        """One output a record."""
+        """One output per record."""
         return self.channel.sample(records, rng)
 
     def log_likelihood(self, outputs: Any, records: Any) -> FloatArray:
@@ -128,7 +136,9 @@ class Exponential(Finite):
 
 
 class CutLaplace(Ranged):
-    """Density proportional to ``exp(-rate |z - o|)`` within `bounds`; subclasses say the rate."""
+    """Density proportional to ``exp(-rate |z - o|)`` within `bounds`; subclasses define the
+    rate.
+    """
 
     __slots__ = ()
 
@@ -143,7 +153,7 @@ class CutLaplace(Ranged):
         return np.asarray(-np.expm1(-self.rate * (z - low)) - np.expm1(-self.rate * (high - z)))
 
     def sample(self, records: Any, rng: np.random.Generator) -> FloatArray:
-        """One output a record: a side, then an exponential cut off at the end. O(n)."""
+        """One output per record: a side, then a truncated exponential. O(n)."""
         z, (low, high) = np.asarray(records, dtype=float), self.bounds
         if z.size and not (z.min() >= low and z.max() <= high):
             raise DpradError(
@@ -170,12 +180,12 @@ class CutLaplace(Ranged):
         return np.where((t < low) | (t > high), -np.inf, inside)
 
     def error(self, confidence: float = 0.95) -> float:
-        """The output stays this near to every record with at least the given probability."""
+        """The output is this close to every record with at least the given probability."""
         level = number(confidence, "confidence", low=0, high=1)
         low, high = self.bounds
         if self.rate == 0:
             return (high - low) * level
-        # a record at an end, where all the noise goes one way, is the worst
+        # the worst record is at an end, where all the noise goes one way
         with np.errstate(divide="ignore"):
             reach = -np.log1p(level * np.expm1(-self.rate * (high - low))) / self.rate
         return float(min(reach, high - low))
@@ -183,7 +193,18 @@ class CutLaplace(Ranged):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExponentialInterval(CutLaplace):
-    """A number in `bounds`, with density falling exponentially from the record's.
+    """Exponential mechanism on an interval, with utility minus the distance to the record.
+
+    Parameters
+    ----------
+    epsilon
+        Privacy loss of the textbook formula. The promise is epsilon/`factor`.
+    bounds
+        Interval (low, high) that contains all records and all outputs.
+    factor
+        The density is proportional to ``exp(-epsilon |z - o|/(factor (high - low)))``. With the
+        default 2, the general formula of the exponential mechanism, the promise is epsilon/2; with
+        1, the paper's code, it is epsilon.
 
     Examples
     --------
@@ -217,5 +238,5 @@ class ExponentialInterval(CutLaplace):
 
     @property
     def guarantee(self) -> PureDP:
-        """epsilon/factor: records at both ends and an output at one of them are the worst."""
+        """epsilon/factor: attained by records at both ends and an output at one of them."""
         return PureDP(self.epsilon / self.factor, neighbours=REPLACE_ONE)

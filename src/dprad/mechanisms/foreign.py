@@ -1,8 +1,8 @@
-"""The one adapter for objects of other makers: whatever has `sample` can be a mechanism.
+"""The adapter for foreign objects: any object with `sample` can be a mechanism.
 
-Of such an object these are used if it has them: `log_likelihood`, `guarantee`, `size` (it then
-reads category codes), `reads` (what it makes of the values), `describe`, `assumes`, `error` and
-`variance`. Nothing else in the package asks an object what it has.
+Optional attributes: `log_likelihood`, `guarantee`, `size` (it then reads category codes), `reads`
+(converts the values), `describe`, `assumes`, `error` and `variance`. No other code in the package
+inspects the attributes of an object.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dprad.numerics.arrays import Column, FloatArray
 
 
 def as_mechanism(subject: Any, who: str, *, also: str = "") -> Mechanism:
-    """`subject` as a mechanism, or a `DpradError` that says what `who` takes (`also`: besides)."""
+    """`subject` as a mechanism, or a `DpradError` that says what `who` takes (and `also`)."""
     if isinstance(subject, Mechanism):
         return subject
     if isinstance(subject, type):
@@ -50,7 +50,7 @@ def as_subject(run: Any, vectorised: bool) -> Mechanism:
 
 
 def by_epsilon(mechanism: Mechanism) -> Callable[[float], Mechanism] | None:
-    """The same mechanism at every epsilon; None if it has none that can be exchanged."""
+    """The same mechanism at every epsilon; None if it has no replaceable epsilon."""
     inner: Any = mechanism.inner if isinstance(mechanism, Foreign) else mechanism
     if not is_dataclass(inner) or "epsilon" not in {f.name for f in fields(inner)}:
         return None
@@ -60,7 +60,7 @@ def by_epsilon(mechanism: Mechanism) -> Callable[[float], Mechanism] | None:
 
 @dataclass(frozen=True, slots=True)
 class Foreign(Mechanism):
-    """An object with `sample`, made by somebody else."""
+    """A foreign object with `sample`."""
 
     inner: Any
 
@@ -76,13 +76,13 @@ class Foreign(Mechanism):
 
     @property
     def guarantee(self) -> Guarantee | None:
-        """What it promises, if it says so."""
+        """Its promise, if stated."""
         promise = getattr(self.inner, "guarantee", None)
         return promise if isinstance(promise, Guarantee) else None
 
     @property
     def assumes(self) -> str | None:
-        """What it assumes, if it says so."""
+        """Its assumption, if stated."""
         return getattr(self.inner, "assumes", None)
 
     @property
@@ -91,19 +91,19 @@ class Foreign(Mechanism):
         return getattr(self.inner, "size", None)
 
     def read(self, question: Question) -> Column:
-        """Codes if it has a size, else the values, as it reads them."""
+        """Codes if it has a size, else the values, as converted by `reads`."""
         if self.reads_codes is not None:
             return question.codes(self.reads_codes, self.name)
         reads = getattr(self.inner, "reads", None)
         if reads is None:
             raise DpradError(
-                f"a {self.name} does not say what it reads of a record: give it a size (category "
+                f"a {self.name} does not say what it reads from a record: give it a size (category "
                 "codes) or a method reads(values)."
             )
         return np.asarray(reads(question.values()))
 
     def sample(self, records: Any, rng: np.random.Generator) -> Any:
-        """One output a record."""
+        """One output per record."""
         return self.inner.sample(records, rng)
 
     def log_likelihood(self, outputs: Any, records: Any) -> FloatArray:
@@ -136,6 +136,6 @@ class Foreign(Mechanism):
         return [float(v) for v in np.linspace(low, top, count)]
 
     def describe(self) -> dict[str, Any]:
-        """As it describes itself, or by the name of its class."""
+        """Its own description, or the name of its class."""
         own = getattr(self.inner, "describe", None)
         return {"kind": self.name} if own is None else dict(own())

@@ -20,16 +20,16 @@ from dprad.model.guarantees import REPLACE_ONE, GaussianDP, Profile, PureDP
 from dprad.model.parameters import SIGMA, Goal
 from dprad.numerics.arrays import FloatArray
 
-# Beyond so many standard deviations a discrete Gaussian has no probability that a float can hold.
+# Beyond this many standard deviations, probabilities of a discrete Gaussian underflow.
 REACH = 39.0
-# The largest sigma of a discrete Gaussian: its table has 78 entries for each unit of it.
+# The largest sigma of a discrete Gaussian: its table has 78 entries per unit of sigma.
 MAX_SIGMA = 1e5
-# Outputs of a discrete Gaussian that count, in standard deviations.
+# Range of the outputs of a discrete Gaussian that matter, in standard deviations.
 DEVIATIONS = 9.0
 
 
 class _Normal(Additive):
-    """What both share: the noise, in standard deviations."""
+    """Common to both: the standard deviation of the noise."""
 
     __slots__ = ()
     sigma: float
@@ -43,7 +43,7 @@ class _Normal(Additive):
 
     @classmethod
     def first_guess(cls, goal: Goal) -> float:
-        """As if two neighbours of equally likely, evenly spaced values were all there is."""
+        """As if there were only two neighbours of equally likely, evenly spaced values."""
         from scipy.special import ndtri
 
         gap = float(goal.fixed.get("sensitivity", 1.0)) / max(goal.values - 1, 1)
@@ -53,6 +53,15 @@ class _Normal(Additive):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gaussian(_Normal):
     """Gaussian noise of standard deviation sigma.
+
+    Parameters
+    ----------
+    sigma
+        Standard deviation of the noise. Larger is more private.
+    sensitivity
+        How far one record can move the number.
+    clamp
+        Interval (low, high) to which outputs are clipped; default: none.
 
     Examples
     --------
@@ -86,11 +95,11 @@ class Gaussian(_Normal):
         return self._within(float(self.sigma * ndtri((1.0 + level) / 2.0)))
 
     def variance(self, people: int = 1) -> float:
-        """Variance of the mean of so many reports (before any clamp)."""
+        """Variance of the mean of `people` reports (before any clamp)."""
         return quotient(self.sigma, people / self.sigma)
 
     def sample(self, records: Any, rng: np.random.Generator) -> FloatArray:
-        """One output a record. O(n)."""
+        """One output per record. O(n)."""
         values = np.asarray(records, dtype=float)
         return self._clip(values + self.sigma * rng.standard_normal(values.shape))
 
@@ -111,7 +120,17 @@ class Gaussian(_Normal):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiscreteGaussian(_Normal, WholeNoise):
-    """Whole numbers k with probability proportional to exp(-k^2/(2 sigma^2)).
+    """Discrete Gaussian noise: whole numbers k with probability proportional to exp(-k^2/(2
+    sigma^2)).
+
+    Parameters
+    ----------
+    sigma
+        Standard deviation of the noise. Larger is more private. At most 100,000.
+    sensitivity
+        How far one record can move the number.
+    clamp
+        Interval (low, high) to which outputs are clipped; default: none.
 
     Examples
     --------
@@ -137,19 +156,19 @@ class DiscreteGaussian(_Normal, WholeNoise):
 
     def __post_init__(self) -> None:
         _Normal.__post_init__(self)
-        number(self.sigma, "sigma", high=MAX_SIGMA, hint="Beyond, Gaussian is as good.")
+        number(self.sigma, "sigma", high=MAX_SIGMA, hint="For more, use Gaussian.")
 
     @property
     def reach(self) -> float:
-        """To where there is nothing left (1e-19 of probability)."""
+        """Beyond this there is nothing left (1e-19 of probability)."""
         return float(np.ceil(DEVIATIONS * self.sigma))
 
     @property
     def guarantee(self) -> Profile | PureDP:
-        """Its exact profile.
+        """The exact profile.
 
-        The noise is log-concave, so the best test of two records is a threshold, and records at the
-        distance of the (whole part of the) sensitivity are the easiest to tell.
+        The noise is log-concave, so the best test of two records is a threshold, and records that
+        differ by the (whole part of the) sensitivity are the easiest to tell apart.
         """
         shift = int(self.sensitivity)
         if shift == 0:
@@ -167,7 +186,7 @@ class DiscreteGaussian(_Normal, WholeNoise):
             if first - shift > reach:
                 return 0.0
             k = int(first)
-            # e^eps times the tail is at most the other tail, so that it cannot overflow
+            # e^eps times the tail is at most the other tail, so it cannot overflow
             rest = beyond(k)
             return beyond(k - shift) - (float(np.exp(epsilon + np.log(rest))) if rest > 0 else 0.0)
 
@@ -182,13 +201,13 @@ class DiscreteGaussian(_Normal, WholeNoise):
         return self._within(float(np.argmax(outside <= (1.0 - level) * (1 + 1e-12))))
 
     def variance(self, people: int = 1) -> float:
-        """Variance of the mean of so many reports (before any clamp)."""
+        """Variance of the mean of `people` reports (before any clamp)."""
         p = self.probabilities()
         k = np.arange(len(p)) - len(p) // 2
         return float(p @ (k * k)) / people
 
     def sample(self, records: Any, rng: np.random.Generator) -> FloatArray:
-        """One output a record, by rejection from two-sided geometric numbers. O(n)."""
+        """One output per record, by rejection from two-sided geometric numbers. O(n)."""
         values = np.asarray(records, dtype=float)
         noise = np.empty(values.size)
         todo = np.arange(values.size)
@@ -203,7 +222,7 @@ class DiscreteGaussian(_Normal, WholeNoise):
         return self._clip(values + noise.reshape(values.shape))
 
     def log_likelihood(self, outputs: Any, records: Any) -> FloatArray:
-        """Log-probability; at the clamps that of all beyond."""
+        """Log-probability; at a clamp, that of all outputs beyond it."""
         t, v = np.broadcast_arrays(np.asarray(outputs, float), np.asarray(records, float))
         x = (t - v) / self.sigma
         inside = -x * x / 2 - _log_total(self.sigma)
@@ -222,7 +241,7 @@ class DiscreteGaussian(_Normal, WholeNoise):
         )
 
     def probabilities(self) -> FloatArray:
-        """Of the noise -r .. r, beyond which there is nothing a float can hold."""
+        """Probabilities of the noise -r .. r, beyond which floats underflow."""
         return np.asarray(-np.diff(_tail(self.sigma)))
 
 

@@ -22,7 +22,16 @@ from dprad.numerics.arrays import Column, FloatArray, IntArray
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GRR(SupportMechanism):
-    """Randomised response over `size` values.
+    """Generalised randomised response over `size` values.
+
+    Parameters
+    ----------
+    epsilon
+        Privacy loss, at least 0. Smaller is more private.
+    size
+        Number of possible values; the codes are 0 .. size-1.
+    delta
+        Probability of failure; 0 for pure DP.
 
     Examples
     --------
@@ -77,7 +86,7 @@ class GRR(SupportMechanism):
 
     @property
     def supports(self) -> Supports:
-        """The reported value alone."""
+        """Only the reported value."""
         truth, lie, size = self.truth, self.lie, self.size
         with np.errstate(divide="ignore"):
             ratio = float(np.log(truth) - np.log(lie)) if self.delta else self.epsilon
@@ -89,7 +98,9 @@ class GRR(SupportMechanism):
         )
 
     def sample(self, records: Any, rng: np.random.Generator) -> IntArray:
-        """One output a record: lie with probability 1 - truth, uniformly over the others. O(n)."""
+        """One output per record: lie with probability 1 - truth, uniformly over the others.
+        O(n).
+        """
         codes = categories(records, self.size, "GRR")
         result = codes.copy()
         lies = rng.random(codes.shape) >= self.truth
@@ -107,7 +118,7 @@ class GRR(SupportMechanism):
         return np.asarray(np.where(same, true, lie))
 
     def variance(self, people: int = 1) -> float:
-        """Variance of the estimated frequency of a rare value from so many reports."""
+        """Variance of the estimated frequency of a rare value from `people` reports."""
         return quotient(self.lie * (1.0 - self.lie), people * self.gap**2)
 
     @classmethod
@@ -122,7 +133,7 @@ class GRR(SupportMechanism):
         try:
             return np.array([code[v] for v in given], dtype=np.intp)
         except (KeyError, TypeError):
-            raise DpradError("GRR returns values of the prior, but run did not.") from None
+            raise DpradError("run must return values of the prior, as GRR does.") from None
 
     def checked(self, outputs: Any) -> IntArray:
         """Codes."""

@@ -1,4 +1,4 @@
-"""Hadamard response (Acharya, Sun and Zhang 2019): a support of codewords, half of a block each.
+"""Hadamard response (Acharya, Sun and Zhang 2019): supports are half-blocks of codewords.
 
 K outputs stand in B blocks of b = K/B. A value belongs to a block and to a row r >= 1 of the b x b
 Hadamard matrix; its support is the b/2 outputs of its block at which row r is +1. Outputs of the
@@ -22,7 +22,14 @@ from dprad.numerics.arrays import BoolArray, FloatArray, IntArray
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HadamardResponse(Finite):
-    """One of `outputs` codewords.
+    """Hadamard response: one of `outputs` codewords.
+
+    Parameters
+    ----------
+    epsilon
+        Privacy loss, at least 0. Smaller is more private.
+    size
+        Number of possible values; the codes are 0 .. size-1.
 
     Examples
     --------
@@ -55,17 +62,17 @@ class HadamardResponse(Finite):
 
     @property
     def block(self) -> int:
-        """b: the power of two with room for the values of a block, one row left out; at least 2."""
+        """b: the power of two with room for the values of a block, without one row; at least 2."""
         return 1 << int(-(-self.size // self.blocks)).bit_length()
 
     @property
     def outputs(self) -> int:
-        """K, all codewords."""
+        """K, the number of codewords."""
         return self.blocks * self.block
 
     @property
     def count(self) -> int:
-        """K."""
+        """K, the number of codewords."""
         return self.outputs
 
     def edges(self) -> list[float]:
@@ -79,7 +86,7 @@ class HadamardResponse(Finite):
 
     @property
     def _weight(self) -> float:
-        """Sum of the weights of all outputs, those of the support having weight 1."""
+        """Sum of the weights of all outputs, where those of the support have weight 1."""
         support = self.block // 2
         return support + (self.outputs - support) * float(np.exp(-self.epsilon))
 
@@ -95,11 +102,11 @@ class HadamardResponse(Finite):
         return np.asarray((where == block) & even)
 
     def sample(self, records: Any, rng: np.random.Generator) -> IntArray:
-        """One output a record. O(n) expected: random outputs of the block until in or out."""
+        """One output per record. O(n) expected: random outputs of the block until in or out."""
         codes = categories(records, self.size, "HadamardResponse")
         block, row = self._place(codes)
         truth = rng.random(codes.shape) < self.block // 2 / self._weight
-        # a random column of which the highest bit of the row is set to make the parity right
+        # a random column; the highest bit of the row is set to fix the parity
         column = rng.integers(0, self.block, codes.shape)
         odd = np.bitwise_count(column & row) % 2 == 1
         top = np.left_shift(1, np.floor(np.log2(row)).astype(np.intp))

@@ -2,8 +2,8 @@
 
 BLH has g = 2, OLH g = round(e^epsilon) + 1. An output is (seed of the hash function, bucket). The
 exact risk is that of an ideal family, in which every value is hashed independently and uniformly;
-the functions drawn here mix 64-bit seeds and are as good as ideal for any practical purpose, but
-that is an assumption, not a theorem.
+the functions drawn here mix 64-bit seeds and are ideal for any practical purpose, but this is an
+assumption, not a theorem.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ Words = npt.NDArray[np.uint64]
 
 # Beyond this epsilon OLH would have so many buckets that 64-bit hashes are no longer uniform.
 HIGHEST = 30.0
-# Steps of OLH that a search looks at.
+# Steps of OLH that a search considers.
 MOST_EDGES = 100_000
 
 
 class Hashing(SupportMechanism):
-    """What both share; they say what epsilon, delta, size and buckets are."""
+    """Common to both; subclasses define epsilon, delta, size and buckets."""
 
     __slots__ = ()
     highest: ClassVar[float] = HIGHEST
@@ -81,7 +81,7 @@ class Hashing(SupportMechanism):
             return (_mix(x) % np.uint64(self.buckets)).astype(np.int64)
 
     def sample(self, records: Any, rng: np.random.Generator) -> Words:
-        """A row (seed, bucket) a record. O(n)."""
+        """One row (seed, bucket) per record. O(n)."""
         codes = categories(records, self.size, type(self).__name__).reshape(-1)
         seeds = rng.integers(0, 2**64, size=len(codes), dtype=np.uint64)
         answer = self.bucket(seeds, codes)
@@ -98,14 +98,14 @@ class Hashing(SupportMechanism):
         return np.asarray(answer - 64 * np.log(2.0))
 
     def variance(self, people: int = 1) -> float:
-        """Variance of the estimated frequency of a rare value from so many reports."""
+        """Variance of the estimated frequency of a rare value from `people` reports."""
         share = 1.0 / self.buckets
         return quotient(share * (1.0 - share), people * (self.truth - share) ** 2)
 
     @property
     def assumes(self) -> str:
         """That hashing is ideal."""
-        return "The hash functions are as good as independent and uniform ones."
+        return "The hash functions behave like independent uniform ones."
 
     def describe(self) -> dict[str, Any]:
         """The arguments, and the number of buckets."""
@@ -117,7 +117,16 @@ class Hashing(SupportMechanism):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OLH(Hashing):
-    """Optimal local hashing: g = round(e^epsilon) + 1 buckets. epsilon up to 30.
+    """Optimal local hashing, with round(e^epsilon) + 1 buckets.
+
+    Parameters
+    ----------
+    epsilon
+        Privacy loss, at least 0. Smaller is more private. At most 30.
+    size
+        Number of possible values; the codes are 0 .. size-1.
+    delta
+        Probability of failure; 0 for pure DP.
 
     Examples
     --------
@@ -144,13 +153,30 @@ class OLH(Hashing):
         return int(np.floor(np.exp(self.epsilon) + 0.5)) + 1
 
     def edges(self) -> list[float]:
-        """Where the number of buckets steps up, as far as they are told apart."""
+        """Where the number of buckets steps up, as far as floats can resolve it."""
         return [float(e) for e in np.log(np.arange(1, MOST_EDGES) + 0.5)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BLH(Hashing):
-    """Binary local hashing: two buckets."""
+    """Binary local hashing, with two buckets.
+
+    Parameters
+    ----------
+    epsilon
+        Privacy loss, at least 0. Smaller is more private.
+    size
+        Number of possible values; the codes are 0 .. size-1.
+    delta
+        Probability of failure; 0 for pure DP.
+
+    Examples
+    --------
+    >>> import math
+    >>> BLH(epsilon=math.log(3), size=100).truth       # chance of the true bucket
+    0.75
+
+    """
 
     epsilon: float
     size: int

@@ -23,7 +23,14 @@ from dprad.numerics.arrays import FloatArray
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SHE(Categorical):
-    """The noisy row itself: an output is `size` numbers.
+    """Summed histogram encoding: an output is a noisy row of `size` numbers.
+
+    Parameters
+    ----------
+    epsilon
+        Privacy loss, at least 0. Smaller is more private.
+    size
+        Number of possible values; the codes are 0 .. size-1.
 
     Examples
     --------
@@ -53,7 +60,7 @@ class SHE(Categorical):
         return PureDP(self.epsilon if self.size > 1 else 0.0, neighbours=REPLACE_ONE)
 
     def sample(self, records: Any, rng: np.random.Generator) -> FloatArray:
-        """One row of `size` numbers a record. O(n size)."""
+        """One row of `size` numbers per record. O(n size)."""
         codes = categories(records, self.size, "SHE").reshape(-1)
         if self.epsilon == 0:
             return np.where(rng.random((len(codes), self.size)) < 0.5, -np.inf, np.inf)
@@ -71,17 +78,26 @@ class SHE(Categorical):
         own = np.take_along_axis(full, np.broadcast_to(codes, shape)[..., None], axis=-1)[..., 0]
         rate = self.epsilon / 2
         every = self.size * np.log(rate / 2) - rate * np.abs(rows).sum(axis=-1)
-        # |own| - |own - 1|, which is all that the record changes
+        # |own| - |own - 1| is all that the record changes
         return np.asarray(every + rate * (2.0 * np.clip(own, 0.0, 1.0) - 1.0))
 
     def variance(self, people: int = 1) -> float:
-        """Variance of the estimated frequency of a rare value from so many reports."""
+        """Variance of the estimated frequency of a rare value from `people` reports."""
         return quotient(8.0, people * self.epsilon**2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class THE(Bits):
-    """The entries that exceed `threshold`, by default the one of least variance in [1/2, 1].
+    """Thresholded histogram encoding: the entries of a noisy row that exceed `threshold`.
+
+    Parameters
+    ----------
+    epsilon
+        Privacy loss, at least 0. Smaller is more private. The promise is smaller than this.
+    size
+        Number of possible values; the codes are 0 .. size-1.
+    threshold
+        Default: the value in [1/2, 1] with the least variance.
 
     Examples
     --------
@@ -129,7 +145,9 @@ class THE(Bits):
 
 
 def _best_threshold(epsilon: float) -> float:
-    """The threshold of least variance q (1-q)/(p-q)^2, to six digits, by a grid and finer ones."""
+    """The threshold of least variance q (1-q)/(p-q)^2, to six digits, by successively finer
+    grids.
+    """
     low, high = 0.5, 1.0
     if epsilon == 0:
         return high

@@ -1,9 +1,9 @@
 """Laplace and geometric noise on a number.
 
 Laplace: density ``exp(-|t|/b)/(2b)``, b = sensitivity/epsilon. Geometric: whole numbers with
-probability proportional to ``exp(-|k|/b)``. With `clamp` the output is moved into an interval; as
-long as all records lie in it this tells an attacker neither more nor less, since every output
-beyond the outermost record says the same.
+probability proportional to ``exp(-|k|/b)``. With `clamp` the output is clipped to an interval. If
+all records lie in it, an attacker learns neither more nor less, since all outputs beyond the
+outermost record carry the same information.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dprad.numerics.arrays import FloatArray
 
 
 class _Exponential(Additive):
-    """What both share: the promise, and the rate at which the density falls."""
+    """Common to both: the promise, and the rate at which the density falls."""
 
     __slots__ = ()
     epsilon: float
@@ -30,11 +30,11 @@ class _Exponential(Additive):
 
     @property
     def rate(self) -> float:
-        """1/b, which is 0 at epsilon 0, where the noise is infinite."""
+        """1/b; 0 at epsilon 0, where the noise is infinite."""
         return self.epsilon / self.sensitivity
 
     def scaled(self, values: FloatArray) -> FloatArray:
-        """Values from the smallest up, in units of the noise."""
+        """Values relative to the smallest, in units of the noise."""
         return np.asarray((values - values.min()) / self.sensitivity * self.epsilon)
 
     @property
@@ -51,6 +51,15 @@ class _Exponential(Additive):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Laplace(_Exponential):
     """Laplace noise of scale sensitivity/epsilon.
+
+    Parameters
+    ----------
+    epsilon
+        Privacy loss, at least 0. Smaller is more private.
+    sensitivity
+        How far one record can move the number.
+    clamp
+        Interval (low, high) to which outputs are clipped; default: none.
 
     Examples
     --------
@@ -83,11 +92,11 @@ class Laplace(_Exponential):
         return self._within(reach)
 
     def variance(self, people: int = 1) -> float:
-        """Variance of the mean of so many reports, 2 b^2 for one (before any clamp)."""
+        """Variance of the mean of `people` reports, 2 b^2 for one (before any clamp)."""
         return quotient(2.0 / self.rate, self.rate * people) if self.rate else float("inf")
 
     def sample(self, records: Any, rng: np.random.Generator) -> FloatArray:
-        """One output a record. O(n)."""
+        """One output per record. O(n)."""
         values = np.asarray(records, dtype=float)
         if self.rate == 0:
             noise = np.where(rng.random(values.shape) < 0.5, -np.inf, np.inf)
@@ -110,6 +119,15 @@ class Laplace(_Exponential):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Geometric(_Exponential, WholeNoise):
     """Two-sided geometric noise: Laplace for whole numbers.
+
+    Parameters
+    ----------
+    epsilon
+        Privacy loss, at least 0. Smaller is more private.
+    sensitivity
+        How far one record can move the number.
+    clamp
+        Interval (low, high) to which outputs are clipped; default: none.
 
     Examples
     --------
@@ -155,11 +173,11 @@ class Geometric(_Exponential, WholeNoise):
         return self._within(float(max(0.0, np.ceil(tail - 1.0 - 1e-12))))
 
     def variance(self, people: int = 1) -> float:
-        """Variance of the mean of so many reports, 2 r/(1-r)^2 for one (before any clamp)."""
+        """Variance of the mean of `people` reports, 2 r/(1-r)^2 for one (before any clamp)."""
         return quotient(2.0 * self.ratio, people * float(np.expm1(-self.rate)) ** 2)
 
     def sample(self, records: Any, rng: np.random.Generator) -> FloatArray:
-        """One output a record: the difference of two geometric numbers. O(n)."""
+        """One output per record: the difference of two geometric numbers. O(n)."""
         values = np.asarray(records, dtype=float)
         if self.rate == 0:
             noise = np.where(rng.random(values.shape) < 0.5, -np.inf, np.inf)
@@ -169,7 +187,7 @@ class Geometric(_Exponential, WholeNoise):
         return self._clip(values + noise)
 
     def log_likelihood(self, outputs: Any, records: Any) -> FloatArray:
-        """Log-probability; at the clamps that of all beyond."""
+        """Log-probability; at a clamp, that of all outputs beyond it."""
         t, v = np.broadcast_arrays(np.asarray(outputs, float), np.asarray(records, float))
         if self.rate == 0:
             return np.full(t.shape, -np.log(2.0))

@@ -1,8 +1,8 @@
 """Staircase noise (Geng and Viswanath): a density that falls by steps.
 
-With k = floor(|x|/sensitivity), the density is ``a e^{-k eps}`` on the first `gamma` of each step
-of the length of the sensitivity and ``a e^{-(k+1) eps}`` on the rest of it. The default gamma,
-``1/(1 + e^{eps/2})``, gives the least mean absolute error of all epsilon-DP noise.
+Steps have the length of the sensitivity. With k = floor(|x|/sensitivity), the density is
+``a e^{-k eps}`` on the first share `gamma` of a step and ``a e^{-(k+1) eps}`` on the rest. The
+default gamma, ``1/(1 + e^{eps/2})``, gives the least mean absolute error of all epsilon-DP noise.
 """
 
 from __future__ import annotations
@@ -22,7 +22,18 @@ from dprad.numerics.arrays import FloatArray
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Staircase(Additive):
-    """Staircase noise; `gamma` is the share of a step that is high, the best one by default.
+    """Staircase noise.
+
+    Parameters
+    ----------
+    epsilon
+        Privacy loss, at least 0. Smaller is more private.
+    sensitivity
+        How far one record can move the number.
+    clamp
+        Interval (low, high) to which outputs are clipped; default: none.
+    gamma
+        The share of a step that is high; default: the best one for this epsilon.
 
     Examples
     --------
@@ -66,7 +77,7 @@ class Staircase(Additive):
     def _low_share(self) -> float:
         """Probability that a draw lies in the low part of its step."""
         low = (1.0 - self.high) * float(np.exp(-self.epsilon))
-        # epsilon and gamma so large or small that both parts are empty: all is in the high part
+        # epsilon and gamma so extreme that both parts are empty: all is in the high part
         return low / (self.high + low) if self.high + low > 0 else 0.0
 
     def beyond(self, x: Any) -> FloatArray:
@@ -82,7 +93,7 @@ class Staircase(Additive):
             first = np.where(gamma > 0, np.minimum(part, gamma) / gamma, 1.0)
             second = np.where(gamma < 1, np.maximum(part - gamma, 0.0) / (1.0 - gamma), 0.0)
         inside = (1.0 - low) * first + low * second
-        # what is left of this step, and of all that follow
+        # the rest of this step, and of all that follow
         decay = float(-np.expm1(-self.epsilon))
         tail = 0.5 * np.exp(-self.epsilon * step) * (1.0 - inside * decay)
         tail = np.where(np.isinf(x), 0.0, tail)
@@ -106,7 +117,7 @@ class Staircase(Additive):
         return self._within((step + part) * self.sensitivity)
 
     def variance(self, people: int = 1) -> float:
-        """Variance of the mean of so many reports (no clamp): a geometric step, a place in it."""
+        """Variance of the mean of `people` reports (no clamp): a geometric step, a place in it."""
         gamma, low, r = self.high, self._low_share, float(np.exp(-self.epsilon))
         rise = float(-np.expm1(-self.epsilon))
         place = (gamma + low) / 2
@@ -115,7 +126,7 @@ class Staircase(Additive):
         return self.sensitivity**2 * (steps + square) / people
 
     def sample(self, records: Any, rng: np.random.Generator) -> FloatArray:
-        """One output a record: a step, its high or low part, a place in it, a sign. O(n)."""
+        """One output per record: a step, its high or low part, a place in it, a sign. O(n)."""
         values = np.asarray(records, dtype=float)
         sign = np.where(rng.random(values.shape) < 0.5, -1.0, 1.0)
         if self.epsilon == 0:
@@ -133,7 +144,7 @@ class Staircase(Additive):
             return np.full(t.shape, -np.log(2.0))
         place = np.abs(t - v) / self.sensitivity
         step = np.floor(place)
-        # an output is rounded, and the high part may be narrower than that
+        # an output is rounded, and the high part may be narrower than the rounding
         blur = 4 * np.finfo(float).eps * np.maximum(np.abs(t), np.abs(v)) / self.sensitivity
         low = place - step >= self.high + np.where(np.isfinite(blur), blur, 0.0)
         width = self.high + (1.0 - self.high) * np.exp(-self.epsilon)

@@ -1,8 +1,8 @@
 """Subset selection: report a random set of w values, more often one that contains the truth.
 
 One rule for w everywhere: ``max(1, round(m/(e^epsilon + 1)))``, halves up. The paper mixes rounding
-and flooring. Because w is whole, the risk can fall where epsilon grows past a step.
-Outputs are packed bits (`packed.py`).
+and flooring. Because w is a whole number, the risk can fall where epsilon grows past a step.
+Outputs are packed bits (`bits.py`).
 """
 
 from __future__ import annotations
@@ -20,16 +20,23 @@ from dprad.model.guarantees import REPLACE_ONE, PureDP
 from dprad.model.parameters import EPSILON
 from dprad.numerics.arrays import FloatArray
 
-# Sets of at most so many members begin empty; larger ones so many deviations too small.
+# Sets up to this size start empty; larger ones start this many deviations too small.
 SMALL, BELOW = 100, 2.0
-# What is missing is added at once where it is more than this on average; the rest one by one, by so
-# many tries in a row.
+# Missing members are added at once if there are more than this on average; the rest one by one, in
+# this many tries in a row.
 MANY, TRIES = 8, 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubsetSelection(SetMechanism):
-    """A uniformly random `subset`-element set, conditioned to contain the truth with chance p.
+    """A uniformly random set of `subset` values that contains the truth with probability p.
+
+    Parameters
+    ----------
+    epsilon
+        Privacy loss, at least 0. Smaller is more private.
+    size
+        Number of possible values; the codes are 0 .. size-1.
 
     Examples
     --------
@@ -95,10 +102,10 @@ class SubsetSelection(SetMechanism):
         )
 
     def sample(self, records: Any, rng: np.random.Generator) -> Words:
-        """One packed set a record. O(n (m/64 + sqrt(w))) after O(1) random words a word.
+        """One packed set per record. O(n (m/64 + sqrt(w))) after O(1) random words per word.
 
-        Independent bits give every set of their size with equal chance; so does adding random
-        values, or dropping random members, until the size is right. Sets begin a little too small,
+        Independent bits make all sets of the same size equally likely; so does adding random
+        values, or dropping random members, until the size is right. Sets start a little too small,
         or empty. The truth is put in or left out at the end.
         """
         codes = categories(records, self.size, "SubsetSelection").reshape(-1)
@@ -110,7 +117,8 @@ class SubsetSelection(SetMechanism):
         packed.put(sets, codes, none)
         lack = wanted - packed.count(sets)
         if lack.sum() > MANY * len(codes):
-            # so many draws that most sets still lack a few: some draws are members already
+            # few enough draws that most sets still lack some members: some draws are members
+            # already
             aim = np.maximum(lack - np.sqrt(np.maximum(lack, 0) * (w / m)), 0.0)
             draws = np.log1p(-aim / (m - wanted + lack)) / np.log1p(-1.0 / m)
             packed.scatter(sets, np.maximum(draws.astype(np.intp), lack), m, rng)
@@ -121,7 +129,7 @@ class SubsetSelection(SetMechanism):
         return sets
 
     def _mend(self, sets: Words, codes: Any, lack: Any, rng: np.random.Generator) -> None:
-        """Add (drop) random others, one at a time, until no set lacks (exceeds) any."""
+        """Add (drop) random others, one at a time, until every set has the right size."""
         todo = np.flatnonzero(lack)
         while len(todo):
             need, own = lack[todo], codes[todo]
@@ -148,7 +156,7 @@ class SubsetSelection(SetMechanism):
         return np.where(proper, np.where(own, inside, outside), -np.inf)
 
     def variance(self, people: int = 1) -> float:
-        """Variance of the estimated frequency of a rare value from so many reports."""
+        """Variance of the estimated frequency of a rare value from `people` reports."""
         w, m, p = self.subset, self.size, self.p
         if m == w:
             return float("inf")
@@ -157,7 +165,7 @@ class SubsetSelection(SetMechanism):
 
     @property
     def members(self) -> int:
-        """W."""
+        """The set size w."""
         return self.subset
 
     def edges(self) -> list[float]:

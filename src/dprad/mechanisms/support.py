@@ -1,9 +1,9 @@
-"""Support mechanisms: the output names a set of values, and only in or out of it matters.
+"""Support mechanisms: the output names a set of values, and only membership in it matters.
 
 The probability of an output given record z takes two values, P_in if z is in its support set and
-P_out if not, with a constant ratio. Everything a solver needs is how supports fall (`Supports`).
-Randomised response, unary encodings, subset selection and local hashing are of this kind; Hadamard
-response is not (its supports are dependent).
+P_out if not, with a constant ratio. A solver needs only the distribution of the supports
+(`Supports`). Randomised response, unary encodings, subset selection and local hashing are of this
+kind; Hadamard response is not (its supports are dependent).
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ class Supports:
 
 
 class SupportMechanism(Categorical):
-    """A mechanism whose outputs act through their support sets: its risk has a closed form."""
+    """A mechanism whose outputs matter only through their support sets: closed-form risk."""
 
     __slots__ = ()
 
     @property
     @abstractmethod
     def supports(self) -> Supports:
-        """How supports fall."""
+        """The distribution of the support set."""
 
     @property
     def members(self) -> int | None:
-        """How many values every support set has; None if that varies."""
+        """The size of every support set; None if it varies."""
         return None
 
 
@@ -71,7 +71,7 @@ class SetMechanism(SupportMechanism):
                     rows[i, [int(v) for v in row]] = True
         except (TypeError, ValueError, IndexError):
             raise DpradError(
-                f"{type(self).__name__} returns {m} bits, or a list of codes 0 .. {m - 1}, but run "
-                "did not."
+                f"run must return {m} bits, or a list of codes 0 .. {m - 1}, as "
+                f"{type(self).__name__} does."
             ) from None
         return bits.pack(rows)

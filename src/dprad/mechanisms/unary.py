@@ -1,9 +1,9 @@
-"""Unary encodings: a bit a value, each flipped by itself (SUE, OUE, and any p and q).
+"""Unary encodings: one bit per value, flipped independently (SUE, OUE, and any p and q).
 
 The bit of the true value is one with probability p, every other with q < p. Two records differ in
 two bits, so the mechanism is epsilon-LDP with ``e^epsilon = p (1-q) / (q (1-p))``. SUE (the basic
 RAPPOR) has p + q = 1; OUE has p = 1/2, q = 1/(e^epsilon + 1), which estimates frequencies best.
-Outputs are packed bits (`packed.py`).
+Outputs are packed bits (`bits.py`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dprad.numerics.arrays import FloatArray
 
 
 class Bits(SetMechanism):
-    """What all unary encodings share; they say what size, p and q are."""
+    """Common to all unary encodings; subclasses define size, p and q."""
 
     __slots__ = ()
     size: int
@@ -50,7 +50,7 @@ class Bits(SetMechanism):
         )
 
     def sample(self, records: Any, rng: np.random.Generator) -> Words:
-        """One packed row of bits a record. O(n size / 64) words."""
+        """One packed row of bits per record. O(n size / 64) words."""
         codes = categories(records, self.size, type(self).__name__).reshape(-1)
         bits = packed.bernoulli(self.q, len(codes), self.size, rng)
         packed.put(bits, codes, rng.random(len(codes)) < self.p)
@@ -68,13 +68,22 @@ class Bits(SetMechanism):
         return np.asarray(mine + others)
 
     def variance(self, people: int = 1) -> float:
-        """Variance of the estimated frequency of a rare value from so many reports."""
+        """Variance of the estimated frequency of a rare value from `people` reports."""
         return quotient(self.q * (1.0 - self.q), people * (self.p - self.q) ** 2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnaryEncoding(Bits):
-    """Bits that are one with probability p (the true value's) or q (all others').
+    """Unary encoding with given probabilities of a one.
+
+    Parameters
+    ----------
+    size
+        Number of possible values; the codes are 0 .. size-1.
+    p
+        Probability of a one in the bit of the true value.
+    q
+        Probability of a one in every other bit; at most p.
 
     Examples
     --------
@@ -96,7 +105,7 @@ class UnaryEncoding(Bits):
 
     @property
     def guarantee(self) -> ApproxDP:
-        """Pure DP where both bits can err, else the total variation of two bits."""
+        """Pure DP if both bits can err, else the total variation of two bits."""
         ratio = self.supports.log_ratio if self.size > 1 else 0.0
         if np.isfinite(ratio):
             return PureDP(ratio, neighbours=REPLACE_ONE)
@@ -108,6 +117,13 @@ class OUE(Bits):
     """Optimal unary encoding: p = 1/2, q = 1/(e^epsilon + 1).
 
     Its risk never exceeds (m-1)/(2m), however large epsilon is.
+
+    Parameters
+    ----------
+    epsilon
+        Privacy loss, at least 0. Smaller is more private.
+    size
+        Number of possible values; the codes are 0 .. size-1.
 
     Examples
     --------
@@ -156,9 +172,25 @@ class OUE(Bits):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SUE(Bits):
-    """Symmetric unary encoding (basic RAPPOR): every bit tells the truth with probability p.
+    """Symmetric unary encoding (basic RAPPOR): every bit is true with probability p.
 
     With `delta`, p solves ``p^2 - e^epsilon (1-p)^2 = delta``: two records differ in two bits.
+
+    Parameters
+    ----------
+    epsilon
+        Privacy loss, at least 0. Smaller is more private.
+    size
+        Number of possible values; the codes are 0 .. size-1.
+    delta
+        Probability of failure; 0 for pure DP.
+
+    Examples
+    --------
+    >>> import math
+    >>> round(SUE(epsilon=2 * math.log(3), size=5).p, 12)     # 3/(3 + 1)
+    0.75
+
     """
 
     epsilon: float

@@ -1,6 +1,6 @@
-"""Atoms: values with a probability of their own, of a distribution that should have none.
+"""Atoms: single values with positive probability, in a distribution that should have none.
 
-A continuous prior knows densities only; the mass of an atom would be lost, and the risk with it.
+A continuous prior has only densities; the mass of an atom would be lost, and the risk with it.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ import numpy as np
 
 from dprad.numerics.arrays import FloatArray
 
-# Cells in which atoms are looked for, those that are cut on, into so many, where their density is
-# read, and the least atom.
+# Cells searched for atoms, cells kept, parts that each is cut into, and the smallest atom. Below:
+# where the density of a cell is read.
 ATOM_CELLS, ATOM_KEPT, ATOM_PARTS, ATOM_LEAST = 4096, 32, 16, 1e-9
 ATOM_NODES = np.array([0.125, 0.375, 0.625, 0.875])
 
 
 def find_atom(distribution: Any, low: float, high: float) -> float | None:
-    """A value with a probability of its own, if there is one.
+    """A single value with positive probability, if there is one.
 
-    Cells that hold more than their density explains are cut again and again. In windows of 1e-7,
-    3e-10 and 1e-12 of the range around what is left, a density has masses m with m1 m3 = m2^2 (a
-    pole too); what is there besides is an atom.
+    Cells that hold more than their density explains are cut repeatedly. In windows of 1e-7, 3e-10
+    and 1e-12 of the range around what is left, a density has masses m with m1 m3 = m2^2 (so has a
+    pole); any excess is an atom.
     """
     span = high - low
     width = span / ATOM_CELLS
@@ -38,7 +38,7 @@ def find_atom(distribution: Any, low: float, high: float) -> float | None:
         width /= ATOM_PARTS
         left = (left[:, None] + width * np.arange(ATOM_PARTS)).reshape(-1)
     for place in (*left, low, high):
-        # a pole must be met where it is, so a special place nearby is tried as well
+        # a pole must be hit exactly, so a special point nearby is tried as well
         near = [x for x in (low, 0.0, high) if abs(place - x) <= 1e-12 * span]
         share = float(_besides(distribution, np.array([place, *near]), span).min())
         if share > 0 and _jump(distribution, place, span) >= share / 2:
@@ -47,7 +47,7 @@ def find_atom(distribution: Any, low: float, high: float) -> float | None:
 
 
 def _besides(distribution: Any, place: FloatArray, span: float) -> FloatArray:
-    """The atom at each place, or 0 where it is too small to be told from a density."""
+    """The atom at each place, or 0 if it is too small to be told from a density."""
     one, two, three = (_window(distribution, place, h * span) for h in (1e-7, 10**-9.5, 1e-12))
     with np.errstate(all="ignore"):
         bend = one + three - 2 * two
@@ -56,7 +56,7 @@ def _besides(distribution: Any, place: FloatArray, span: float) -> FloatArray:
 
 
 def _jump(distribution: Any, place: float, span: float) -> float:
-    """The mass that is left where two neighbouring floats lie: of a narrow spike next to none."""
+    """The mass left between two neighbouring floats; almost none for a narrow spike."""
     reach = 1e-12 * span + 4 * float(np.spacing(abs(place)))
     low, high = place - reach, place + reach
     while True:
@@ -69,7 +69,7 @@ def _jump(distribution: Any, place: float, span: float) -> float:
 
 
 def _window(distribution: Any, centre: FloatArray, half: Any) -> FloatArray:
-    """Mass within so much of each centre, and a few floats more."""
+    """Mass within this distance of each centre, plus a few floats."""
     half = half + 4 * np.spacing(np.abs(centre))
     below = np.asarray(distribution.cdf(np.stack([centre - half, centre + half])), dtype=float)
     return np.asarray(np.maximum(below[1] - below[0], 0.0))

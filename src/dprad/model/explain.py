@@ -1,7 +1,7 @@
-"""Words: turns results into plain sentences. Knows results by their attributes only.
+"""Results as plain sentences. Reads results by their attributes only.
 
-English for laymen first, one line of mathematics after. Odds are told as "x of n tries", with n
-large enough for x to say something; what is called a bound rounds up.
+Plain language first, then one line of mathematics. Odds are given as "x of n tries", with n large
+enough for x to be informative. Bounds are rounded up.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SCALES = (100, 1_000, 10_000, 100_000, 1_000_000)
 
 
 def risk(result: Risk) -> str:
-    """One sentence: the odds, and the number."""
+    """One sentence with the odds and the number."""
     who = attacker(result.threat)
     if result.success_in is None or result.success_out is None:
         n = scale(result.rad)
@@ -29,39 +29,42 @@ def risk(result: Risk) -> str:
             return (
                 f"{who[0].upper()}{who[1:]} gains nothing if the person takes part (extra risk 0)."
             )
-        verb = "says so" if membership(result.threat) else "is right"
+        verb = "says 'in the data'" if membership(result.threat) else "is right"
+        more = "more time" if times == 1 else "more times"
         return (
-            f"{who[0].upper()}{who[1:]} {verb} at most {times:,} more times in {n:,} tries if the "
+            f"{who[0].upper()}{who[1:]} {verb} at most {times:,} {more} in {n:,} tries if the "
             f"person takes part (extra risk at most {above(result.rad)}; {result.method})."
         )
     n = scale(result.rad)
     verb = "says 'in the data'" if membership(result.threat) else "is right"
     low, high = result.interval
-    told = "exact" if result.kind == "exact" else f"estimate, {low:.4f} to {high:.4f}"
+    label = "exact" if result.kind == "exact" else f"estimate, {low:.4f} to {high:.4f}"
     return (
         f"Not in the data: {who} {verb} in {count(result.success_out, n)} of {n:,} tries; in the "
         f"data: in {count(result.success_in, n)} of {n:,} "
-        f"(extra risk {nearest(result.rad)}, {told}; {result.method})."
+        f"(extra risk {nearest(result.rad)}, {label}; {result.method})."
     )
 
 
 def membership(threat: dict[str, Any]) -> bool:
-    """Whether all that is asked is if the record was used: then 'in the data' may be wrong."""
+    """Whether the only question is if the record was used; then 'in the data' may be wrong."""
     return bool(threat["membership"])
 
 
 def nearest(value: float) -> str:
-    """Four decimals of an exact number or an estimate; two digits if that would say little."""
+    """Four decimals of an exact number or an estimate; two significant digits if it is small."""
     return _trimmed(f"{value:.4f}") if value == 0 or value >= 1e-3 else f"{value:.1e}"
 
 
 def _trimmed(text: str) -> str:
-    """Two decimals where the others are zero: what was rounded to these is told so."""
+    """Two decimals if the others are zero."""
     return text[:-2] if text.endswith("00") and "." in text[:-3] else text
 
 
 def number(result: Risk) -> str:
-    """The extra risk: exact to the nearest, a bound rounded up, an estimate with its interval."""
+    """The extra risk: exact and rounded to nearest, a bound rounded up, or an estimate and its
+    interval.
+    """
     if result.kind == "upper-bound":
         return f"at most {above(result.rad)}"
     if result.kind == "estimate":
@@ -71,7 +74,7 @@ def number(result: Risk) -> str:
 
 
 def amount(value: float) -> str:
-    """Four digits, with commas where it is large."""
+    """Four digits, with thousands separators if it is large."""
     if not math.isfinite(value):
         return "without limit"
     if abs(value) >= 1e15:
@@ -83,7 +86,7 @@ def amount(value: float) -> str:
 
 
 def calibration(plan: Calibration) -> str:
-    """What to set, and what it buys."""
+    """The value to set, and what it achieves."""
     what = MEASURES.get(plan.measure, f"bound {plan.measure}")
     lines = [
         f"{plan.family} with {plan.parameter} = {safely(plan.value, plan.rising)} keeps the {what} "
@@ -96,16 +99,16 @@ def calibration(plan: Calibration) -> str:
 
 
 def _tightness(plan: Calibration) -> str:
-    """Whether less noise would do: known where the risk is exact, else only of what is promised."""
+    """Whether less noise would suffice: known if the risk is exact, else only for the promise."""
     if plan.measure == "tv" or (plan.measure in MEASURES and plan.risk.kind == "exact"):
         return "Any less noise would exceed it."
     if plan.risk.kind == "estimate":
-        return "The risk is estimated: slightly less noise may do, and more trials would tell."
+        return "The risk is estimated: slightly less noise may suffice; more trials would show."
     return "The guarantee does not allow less noise; the mechanism behind it may."
 
 
 def safely(value: float, rising: bool) -> str:
-    """Seven digits of a parameter, rounded to the side of more noise."""
+    """Seven digits of a parameter, rounded towards more noise."""
     if value == int(value) and abs(value) < 1e15:
         return f"{value:.0f}"
     digits = 6 - math.floor(math.log10(abs(value)))
@@ -114,7 +117,7 @@ def safely(value: float, rising: bool) -> str:
 
 
 def rows(table: Comparison) -> list[tuple[str, ...]]:
-    """A heading and a line for each mechanism; a star marks what nothing else beats."""
+    """A heading and one line per mechanism; a star marks those that no other beats."""
     lines: list[tuple[str, ...]] = [("", "mechanism", "extra risk", "95% error", "variance")]
     for c in table.candidates:
         error = "" if c.error is None else f"{c.error:.4g}"
@@ -127,7 +130,7 @@ def rows(table: Comparison) -> list[tuple[str, ...]]:
 
 
 def comparison(table: Comparison) -> str:
-    """A table, least risk first; a star marks what nothing else beats on both counts."""
+    """A table, least risk first; a star marks those that no other beats on both counts."""
     cells = rows(table)
     widths = [max(len(row[i]) for row in cells) for i in range(5)]
     lines = ["  ".join(x.ljust(w) for x, w in zip(r, widths, strict=True)).rstrip() for r in cells]
@@ -135,7 +138,7 @@ def comparison(table: Comparison) -> str:
 
 
 def worst(result: WorstPrior) -> str:
-    """From below and from above."""
+    """Lower and upper bound on the worst case."""
     sure = below(result.risk.interval[0])
     return (
         f"The extra risk of the worst prior is between {sure} and {above(result.bound.rad)}: a "
@@ -145,7 +148,7 @@ def worst(result: WorstPrior) -> str:
 
 
 def audit(result: Audit) -> str:
-    """The verdict, what it rests on, and what is only an estimate."""
+    """The verdict, its basis, and what is only an estimate."""
     level = f"{100 * result.confidence:.4g}%"
     lost = f", delta = {result.delta:g}" if result.delta else ""
     if result.verdict == "violated" and result.epsilon_lower <= result.epsilon_claimed:
@@ -157,7 +160,7 @@ def audit(result: Audit) -> str:
         known = (
             f"cannot be below {below(result.epsilon_lower)}"
             if result.epsilon_lower < 100
-            else "has no limit: some outputs give the record away"
+            else "is infinite: some outputs reveal the record"
         )
         lines = [
             f"Violated, at {level} confidence: epsilon {known}, but {result.epsilon_claimed:.6g} "
@@ -167,16 +170,16 @@ def audit(result: Audit) -> str:
         lines = [
             f"Consistent with the claim: {result.trials:,} runs refute epsilon below "
             f"{below(result.epsilon_lower)} at {level} confidence, and "
-            f"{result.epsilon_claimed:.6g} is claimed (replaced records{lost}). That is no proof "
-            "that the claim holds."
+            f"{result.epsilon_claimed:.6g} is claimed (replaced records{lost}). This does not "
+            "prove the claim."
         ]
     if result.epsilon_estimate is not None and result.epsilon_interval is not None:
         low, high = (
             f"{x:.3f}" if math.isfinite(x) else "infinite" for x in result.epsilon_interval
         )
         lines.append(
-            f"If it is the mechanism it is supposed to be, it behaves like epsilon = "
-            f"{result.epsilon_estimate:.3f} ({low} to {high}). An estimate; it refutes nothing."
+            f"If it is the supposed mechanism, it behaves like epsilon = "
+            f"{result.epsilon_estimate:.3f} ({low} to {high}). This estimate refutes nothing."
         )
     lines.append(
         f"The attack guessed in {result.trials - result.passes:,} of {result.trials:,} runs and "
@@ -193,12 +196,12 @@ def below(value: float) -> str:
 
 
 def attacker(threat: dict[str, Any]) -> str:
-    """Who is feared, as the subject of a sentence."""
+    """The attacker, as the subject of a sentence."""
     knows, target = threat["knows"], threat["target"]
     if knows == "everything":
         return "an attacker who knows the whole record and asks whether it was used"
     if knows == "nothing":
-        known = "knows nothing of the person"
+        known = "knows nothing about the person"
     elif knows == "function":
         known = "knows part of the record"
     else:
@@ -210,7 +213,7 @@ def attacker(threat: dict[str, Any]) -> str:
 
 
 def tolerance(threat: dict[str, Any]) -> str:
-    """How near is near enough."""
+    """How close a guess must be."""
     eta, loss = threat["eta"], threat["loss"]
     if loss not in LOSSES:
         return " closely enough"
@@ -218,18 +221,18 @@ def tolerance(threat: dict[str, Any]) -> str:
 
 
 def details(result: Risk, *, every_bound: bool = False) -> str:
-    """Everything else worth knowing, line by line; on request also the bounds that do not apply."""
+    """Further explanation, line by line; optionally also the bounds that do not apply."""
     lines = []
     if result.baseline is not None and not membership(result.threat):
         lines.append(f"A blind guess, without any release, is right in {share(result.baseline)}.")
     if result.kind == "upper-bound":
         lines.append(
-            f"The attacker's whole success, whatever its cause, is at most {above(result.rero)}."
+            f"The attacker's total success rate, for any reason, is at most {above(result.rero)}."
         )
     elif not membership(result.threat):
         lines.append(
-            "The odds are those of the attack that gains most from taking part. The attack that is "
-            f"right most often, whatever the cause, is so in {share(result.rero)}."
+            "The odds are for the attack that gains most from the person taking part. The attack "
+            f"with the highest total success rate is right in {share(result.rero)}."
         )
     bounds = [b for b in result.bounds if b.measure == "rad"]
     valid = [b for b in bounds if b.value is not None]
@@ -261,7 +264,7 @@ def html_table(cells: list[tuple[str, ...]]) -> str:
 
 
 def scale(difference: float) -> int:
-    """Tries per which a difference is told: the fewest that make it at least two."""
+    """The number of tries for stating a difference: the fewest that make it at least two."""
     return next((n for n in _SCALES if difference * n >= 2), _SCALES[-1] if difference else 100)
 
 
@@ -278,7 +281,7 @@ def share(probability: float) -> str:
 
 
 def above(value: float, digits: int = 4) -> str:
-    """So many decimals, rounded up; two significant digits if that would say little."""
+    """Rounded up to this many decimals; to two significant digits if the value is small."""
     if 0 < value < 10.0 ** (1 - digits):
         places = 1 - math.floor(math.log10(value))
         return f"{math.ceil(value * 10**places - 1e-6) / 10**places:.1e}"

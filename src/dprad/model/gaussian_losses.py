@@ -9,7 +9,7 @@ from dprad.numerics.arrays import FloatArray
 
 
 def gaussian_loss(mu: float) -> PrivacyLoss:
-    """N(mu, 1) against N(0, 1), each cell of losses shared between its two ends."""
+    """N(mu, 1) against N(0, 1), each cell of losses split between its two ends."""
     from scipy.special import ndtr
 
     top = min(mu * mu / 2 + 9 * mu, MAX_LOSS)
@@ -27,7 +27,7 @@ def gaussian_loss(mu: float) -> PrivacyLoss:
 
     p, p_tail, p_below, p_above = cells(mu * mu / 2)
     q, q_tail, _, q_above = cells(-mu * mu / 2)
-    # each difference of tails is off by a few roundings of the tails
+    # each difference of tails is off by a few rounding errors of the tails
     slack = 4 * np.finfo(float).eps * (p_tail + q_tail * np.exp(losses[:-1]))
     split = _split(p, q, losses[:-1], step, slack)
     masses = np.r_[split[0], 0.0] + np.r_[0.0, split[1]]
@@ -54,7 +54,7 @@ def sampled_gaussian_losses(
     top = float(np.logaddexp(lowest, np.log(rate) + (2 * reach - 1) / (2 * sigma**2)))
     first, last = int(np.floor(floor / step)), int(np.ceil(min(top, MAX_LOSS) / step))
     losses = step * np.arange(first, last + 1)
-    # the output at which the loss is that; below the least loss there is none
+    # the output with this loss; there is none below the least loss
     with np.errstate(divide="ignore", invalid="ignore"):
         # e^loss - (1 - rate) = rate + expm1(loss)
         odds = np.log(np.maximum(rate + np.expm1(losses), 0.0) / rate)
@@ -98,7 +98,7 @@ def sampled_gaussian_losses(
 def _split(
     p: FloatArray, q: FloatArray, low: FloatArray, step: float, slack: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Share the P-mass p and Q-mass q of cells [low, low + step] between their ends.
+    """Split the P-mass p and Q-mass q of cells [low, low + step] between their ends.
 
     `slack` covers the rounding of ``p - q e^low``, which must not lower the upper share.
     """

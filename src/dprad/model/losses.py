@@ -1,9 +1,9 @@
-"""When a guess counts: the losses by name, declared once.
+"""When a guess counts: the named losses, declared once.
 
 A loss says which guesses are right about which target values at a tolerance eta, in one of three
-forms: each value is hit by itself alone (`EQUAL`), by an interval of the values in order
-(`Intervals`), or by whatever a sparse matrix says (`Pairs`). Threats, the command line, scenario
-files and the words of an answer come from here: a new loss is a function and a line in `LOSSES`.
+forms: each value is hit only by itself (`EQUAL`), by an interval of the sorted values
+(`Intervals`), or as a sparse matrix says (`Pairs`). Threats, the command line, scenario files and
+texts all use this table: a new loss is a function and a line in `LOSSES`.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from dprad.numerics.arrays import Column, FloatArray, IntArray
 from dprad.runtime.memory import block, need
 
 EARTH_RADIUS = 6_371_008.8  # metres, mean radius
-# Distances count as equal to eta within so many units in the last place.
+# Distances within this many units in the last place of eta count as equal to it.
 ULPS = 4
-# rows of a relation are worked on so many entries at a time
+# entries of a relation that are processed at a time
 BLOCK_ENTRIES = 2**22
-# bytes for each pair of a target and a guess that is right about it, while sets are made of them
+# bytes per pair of a target and a right guess, while sets are built
 MEMBER = 100
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Intervals:
-    """Guess g is right about the values low[g] .. high[g]-1; both ends rise with g."""
+    """Guess g is right about the values low[g] .. high[g]-1; both ends increase with g."""
 
     low: IntArray
     high: IntArray
@@ -48,10 +48,10 @@ Hits = Intervals | Pairs | None
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A loss that has a name.
+    """A named loss.
 
-    `hits` gives the right guesses among target values of these columns; `words` says how near is
-    near enough; `most` is the largest eta that makes sense.
+    `hits` gives the right guesses among target values of these columns; `words` says how close a
+    guess must be; `most` is the largest sensible eta.
     """
 
     name: str
@@ -89,7 +89,7 @@ def _relative(values: Any, columns: tuple[str, ...], eta: float) -> Hits:
 
 
 def _haversine(values: Any, columns: tuple[str, ...], eta: float) -> Hits:
-    """Pairs of places within eta metres, by a tree on the sphere."""
+    """Pairs of places within eta metres, found by a tree on the sphere."""
     from scipy import sparse
     from scipy.spatial import cKDTree
 
@@ -97,7 +97,7 @@ def _haversine(values: Any, columns: tuple[str, ...], eta: float) -> Hits:
     points = np.stack([np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat)], axis=1)
     tree = cKDTree(points)
     angle = min(eta / EARTH_RADIUS, np.pi)
-    chord = 2 * np.sin(angle / 2) * (1 + 1e-9) + 1e-9  # a little wide; measured exactly below
+    chord = 2 * np.sin(angle / 2) * (1 + 1e-9) + 1e-9  # a little too wide; measured exactly below
 
     def near(i: Any, j: Any) -> Any:
         h = (
@@ -108,7 +108,7 @@ def _haversine(values: Any, columns: tuple[str, ...], eta: float) -> Hits:
 
     pairs = int(tree.count_neighbors(tree, chord))
     affordable(pairs, len(lat))
-    # rows of the relation, so many at a time that their near pairs fit a block
+    # rows of the relation, as many at a time as their near pairs fit a block
     step = max(1, int(len(lat) * block(BLOCK_ENTRIES) / pairs))
     rows = []
     for a in range(0, len(lat), step):
@@ -165,7 +165,7 @@ LOSSES = {
 
 
 def numbers(values: Column, columns: tuple[str, ...], loss: str, *, whole: bool = True) -> Column:
-    """The values of one numeric column, in order: integers from 0 up if all are, or floats."""
+    """The values of one numeric column, in order: integers counted from 0, or floats."""
     if len(columns) > 1:
         raise DpradError(
             f"loss={loss!r} needs one target column of numbers, but the target is "
@@ -174,12 +174,12 @@ def numbers(values: Column, columns: tuple[str, ...], loss: str, *, whole: bool 
     items: list[Any] = values.tolist()
     integers = all(isinstance(v, int) and not isinstance(v, bool) for v in items)
     if whole and integers and items[-1] - items[0] < 2**62:
-        # counted from the first, which keeps large integers (timestamps) exact
+        # relative to the first, which keeps large integers (timestamps) exact
         return np.asarray([v - items[0] for v in items], dtype=np.int64)
     if items[-1] is None:
         raise DpradError(
-            f"loss={loss!r} needs numbers, but {columns[0]!r} has missing values. Leave them "
-            "out (missing='drop' where a table is counted)."
+            f"loss={loss!r} needs numbers, but {columns[0]!r} has missing values. Drop them "
+            "with missing='drop'."
         )
     try:
         if any(isinstance(v, str | bool) or v is None for v in items):
@@ -202,7 +202,7 @@ def affordable(members: int, values: int) -> None:
     """Refuse a relation that would not fit into memory."""
     need(
         MEMBER * members,
-        f"The tolerance ({members:,} pairs of the {values:,} target values or more count as hits)",
+        f"The tolerance (at least {members:,} pairs of the {values:,} target values count as hits)",
         "Choose a smaller eta or coarser values.",
     )
 

@@ -1,8 +1,7 @@
-"""Parameters that say how much noise, declared once.
+"""Parameters that set the amount of noise, declared once.
 
-Guarantees and mechanisms name the ones they take. Where to search for one, which way is more
-private, the options of the command line, the keys of scenario files and the sliders of the page all
-come from here.
+Guarantees and mechanisms name the ones they take. Search ranges, the direction of more privacy,
+command-line options, keys of scenario files and sliders of the web page all come from here.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A number that a guarantee or a mechanism takes.
+    """A numeric parameter of a guarantee or a mechanism.
 
     Parameters
     ----------
@@ -23,16 +22,20 @@ class Parameter:
         As in Python; also the option ``--name`` and the key in scenario files.
     help
         One line for the command line.
-    low, high
-        Where `calibrate` looks for it; in units of the sensitivity if `scaled`.
+    low
+        Lower end of the search range of `calibrate`; in units of the sensitivity if `scaled`.
+    high
+        Upper end of the search range.
     rising
         Whether risk grows with it.
     whole
         Whether it is a whole number.
+    scaled
+        Whether the search range is in units of the sensitivity.
     most
-        The largest value that makes sense at all.
+        The largest valid value.
     slider
-        Lowest, highest and step on the page; None: it is not turned there.
+        Lowest, highest and step on the web page; None: no slider.
 
     """
 
@@ -49,10 +52,10 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What a search for a parameter begins from.
+    """The starting point of a search for a parameter.
 
-    `risk` is accepted, `share` of the largest possible one; the prior has so many different
-    `values`, and `fixed` are the arguments that are given.
+    `risk` is the accepted risk, `share` its share of the largest possible one, `values` the number
+    of distinct values of the prior, and `fixed` the given arguments.
     """
 
     risk: float
@@ -99,7 +102,7 @@ SAMPLE_RATE = Parameter(
 STEPS = Parameter("steps", "Number of steps.", low=1.0, high=1e7, whole=True)
 TIMES = Parameter("times", "Number of releases.", low=1.0, high=1e6, whole=True)
 
-# What a calibration may turn, by name.
+# Parameters that a calibration may vary, by name.
 TURNED = {
     p.name: p for p in (EPSILON, MU, TV, SAMPLE_RATE, TIMES, STEPS, SIGMA, NOISE_MULTIPLIER, SCALE)
 }

@@ -1,4 +1,4 @@
-"""Prior: what is known of the population before the release.
+"""Prior: what is known about the population before the release.
 
 A finite table of records with probabilities, a continuous distribution on an interval, or unknown.
 Values with probability zero stay in the support: they can be guessed, and they can be the centre
@@ -23,31 +23,31 @@ from dprad.model.records import as_table, in_order, split, weights_of, widen
 from dprad.numerics.arrays import Column, FloatArray, unlike
 from dprad.runtime.memory import need
 
-# A sum of probabilities this close to one is a rounding matter, and is renormalised.
+# A sum of probabilities this close to one is a rounding error, and is renormalised.
 SUM_TOLERANCE = 1e-9
-# Bytes of a record while questions about it are answered.
+# Bytes per record while a question is answered.
 RECORD = 180
-# Weights below this share of the largest are none: floats have no digits left there.
+# Weights below this share of the largest count as zero: floats have no digits left there.
 TINY = 1e-300
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Prior:
-    """Records and their probabilities. Use a constructor below.
+    """Records and their probabilities. Use one of the constructors below.
 
     Parameters
     ----------
     columns
         Names of the columns of a record.
     support
-        The records, sorted by their columns: an array of values where there is one column, a
-        structured array (``support["age"]``) where there are several. None if not finite.
+        The records, sorted by their columns: an array of values if there is one column, a
+        structured array (``support["age"]``) if there are several. None if not finite.
     probabilities
-        One a record. None if not finite.
+        One per record. None if not finite.
     continuous_on
         ``(distribution, low, high)`` of a continuous prior, else None.
     rows
-        How many rows were counted, if it was counted from (unweighted) rows.
+        Number of rows, if the prior was counted from unweighted rows.
 
     Examples
     --------
@@ -71,7 +71,24 @@ class Prior:
     # -- constructors --------------------------------------------------------------------------
     @classmethod
     def uniform(cls, size: int) -> Prior:
-        """The values 0 .. size-1, equally likely."""
+        """The values 0 .. size-1, equally likely.
+
+        Parameters
+        ----------
+        size
+            The number of possible values.
+
+        Returns
+        -------
+        Prior
+            A finite prior.
+
+        Examples
+        --------
+        >>> Prior.uniform(4).kappa
+        0.25
+
+        """
         m = whole(size, "size", low=1, hint="It is the number of possible values.")
         need(RECORD * m, f"A table of {m:,} values", "Choose fewer values.")
         return cls(("value",), np.arange(m), np.full(m, 1.0 / m))
@@ -84,7 +101,28 @@ class Prior:
         support: Iterable[Any] | None = None,
         columns: Sequence[str] | None = None,
     ) -> Prior:
-        """Given probabilities of the values 0, 1, ... or of `support` (tuples: several columns)."""
+        """A prior from probabilities that sum to 1.
+
+        Parameters
+        ----------
+        probabilities
+            Probabilities of the values 0, 1, ... or of the records in `support`.
+        support
+            The records, each listed once; tuples if there are several columns.
+        columns
+            Names of the columns.
+
+        Returns
+        -------
+        Prior
+            A finite prior.
+
+        Examples
+        --------
+        >>> Prior.from_probabilities([0.75, 0.25], support=["no", "yes"]).kappa
+        0.625
+
+        """
         weights = weights_of(probabilities, "probabilities")
         total = float(weights.sum()) if weights.size else 0.0
         if not abs(total - 1.0) <= SUM_TOLERANCE:
@@ -95,7 +133,7 @@ class Prior:
         records = range(len(weights)) if support is None else list(support)
         if len(records) != len(weights):
             raise DpradError(
-                f"support must have one record a probability, but has {len(records)} for "
+                f"support must have one record per probability, but has {len(records)} for "
                 f"{len(weights)} probabilities."
             )
         return cls._of(*split(records, columns), weights)
@@ -108,7 +146,28 @@ class Prior:
         columns: Sequence[str] | None = None,
         domain: Iterable[Any] | Mapping[str, Iterable[Any]] | None = None,
     ) -> Prior:
-        """From ``{value: weight}``; tuples as keys are records with several columns."""
+        """A prior from ``{value: weight}``.
+
+        Parameters
+        ----------
+        counts
+            A mapping from value to weight; tuples as keys are records with several columns.
+        columns
+            Names of the columns.
+        domain
+            Possible values, observed or not; see `from_data`.
+
+        Returns
+        -------
+        Prior
+            A finite prior.
+
+        Examples
+        --------
+        >>> Prior.from_counts({("old", "ill"): 1, ("young", "well"): 3}, columns=["age", "health"])
+        Prior(2 records of age, health; kappa=0.625)
+
+        """
         if not isinstance(counts, Mapping):
             raise DpradError(
                 f"counts must be a mapping from value to weight, but is a {type(counts).__name__}."
@@ -128,7 +187,7 @@ class Prior:
         glob: bool = False,
         limits: Limits | None = None,
     ) -> Prior:
-        """Count a table where it lives: a data frame, or the path of a CSV or Parquet file.
+        """Count the rows of a data frame, or of a CSV or Parquet file.
 
         Parameters
         ----------
@@ -136,19 +195,30 @@ class Prior:
             pandas, polars, pyarrow, DuckDB, Dask or Spark frame, or a path (``.csv``, ``.csv.gz``,
             ``.tsv``, ``.parquet``), which may be larger than memory. A path is taken literally.
         columns
-            The columns that make a record; default: all but `weight`.
+            The columns that make up a record; default: all but `weight`.
         weight
             A column of survey weights.
         missing
-            ``"keep"`` counts a missing value as a category of its own (None), ``"drop"`` leaves
-            such rows out, ``"refuse"`` raises.
+            ``"keep"`` counts a missing value as a category of its own (None), ``"drop"`` skips such
+            rows, ``"refuse"`` raises.
         domain
-            Values that are possible though perhaps never observed: an iterable for one column, a
-            mapping from column to values for several (the support is then the product).
+            Possible values, observed or not: an iterable for one column, a mapping from column to
+            values for several (the support is then the product).
         glob
             Whether ``*``, ``?`` and ``[...]`` in a path stand for several files.
         limits
-            Columns, rows, different records and seconds beyond which a file is refused.
+            Limits on columns, rows, distinct records and seconds, beyond which a file is refused.
+
+        Returns
+        -------
+        Prior
+            A finite prior.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> Prior.from_data(pd.DataFrame({"smoker": ["no", "no", "no", "yes"]})).kappa
+        0.625
 
         """
         names, arrays, weights = count(
@@ -157,14 +227,36 @@ class Prior:
         if missing == "drop":
             whole_rows = np.logical_and.reduce([[v is not None for v in a] for a in arrays])
             arrays, weights = [a[whole_rows] for a in arrays], weights[whole_rows]
-            # without the missing ones a column may hold numbers again
+            # without missing values a column may be numeric again
             arrays = [array(a.tolist()) for a in arrays]
         prior = cls._of(tuple(names), arrays, weights, domain)
         return prior if weight is not None else replace(prior, rows=int(weights.sum()))
 
     @classmethod
     def continuous(cls, distribution: Any, low: float, high: float) -> Prior:
-        """A frozen scipy distribution, truncated to [low, high] and renormalised."""
+        """A continuous prior: a scipy distribution, truncated to [low, high] and renormalised.
+
+        Parameters
+        ----------
+        distribution
+            A frozen continuous scipy distribution.
+        low
+            Lower end.
+        high
+            Upper end.
+
+        Returns
+        -------
+        Prior
+            A continuous prior.
+
+        Examples
+        --------
+        >>> from scipy import stats
+        >>> Prior.continuous(stats.norm(50, 10), 0, 100)
+        Prior(continuous on [0, 100])
+
+        """
         a, b = number(low, "low"), number(high, "high")
         if not a < b:
             raise DpradError(f"high must be greater than low, but is {high!r} with low = {low!r}.")
@@ -182,14 +274,26 @@ class Prior:
         atom = find_atom(distribution, a, b)
         if atom is not None:
             raise DpradError(
-                "distribution must be continuous, but has a probability of its own at "
+                "distribution must be continuous, but has positive probability at "
                 f"{atom:.6g}. Give a table of values: Prior.from_counts or Prior.from_data."
             )
         return cls(("value",), None, None, continuous_on=(distribution, a, b))
 
     @classmethod
     def unknown(cls) -> Prior:
-        """Nothing is assumed of the population: every answer holds for every prior."""
+        """Assume nothing about the population: every answer holds for every prior.
+
+        Returns
+        -------
+        Prior
+            An unknown prior, for guarantees only.
+
+        Examples
+        --------
+        >>> Prior.unknown().kind
+        'unknown'
+
+        """
         return cls((), None, None)
 
     @classmethod
@@ -200,7 +304,7 @@ class Prior:
         weights: FloatArray,
         domain: Iterable[Any] | Mapping[str, Iterable[Any]] | None = None,
     ) -> Prior:
-        """Check the weights, widen to the domain, sort, normalise."""
+        """Check the weights, extend to the domain, sort and normalise."""
         if weights.size == 0:
             raise DpradError("a prior must have at least one record, but the table is empty.")
         bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
@@ -219,7 +323,7 @@ class Prior:
         scaled[scaled < TINY] = 0.0
         return cls(columns, as_table(columns, arrays), scaled / scaled.sum())
 
-    # -- what it tells -------------------------------------------------------------------------
+    # -- properties ----------------------------------------------------------------------------
     @property
     def kind(self) -> str:
         """``"finite"``, ``"continuous"`` or ``"unknown"``."""
@@ -234,7 +338,7 @@ class Prior:
 
     @property
     def table(self) -> FloatArray:
-        """The probabilities of a finite prior, or a `DpradError`."""
+        """The probabilities of a finite prior; a `DpradError` for any other."""
         if self.probabilities is None:
             raise DpradError(f"a table of records is needed here, but the prior is {self.kind}.")
         return self.probabilities
@@ -251,22 +355,57 @@ class Prior:
 
     @property
     def once(self) -> float:
-        """Share of the counted rows that are the only ones of their kind."""
+        """Share of the counted rows that are unique."""
         if self.rows is None or self.probabilities is None:
             return 0.0
         return float(self.probabilities[np.rint(self.probabilities * self.rows) == 1].sum())
 
     def cells(self, edges: FloatArray) -> FloatArray:
-        """Probabilities of the cells between ascending edges, for a continuous prior."""
+        """Probabilities of the cells between ascending edges, for a continuous prior.
+
+        Parameters
+        ----------
+        edges
+            Ascending edges of the cells.
+
+        Returns
+        -------
+        ndarray
+            One probability per cell.
+
+        Examples
+        --------
+        >>> from scipy import stats
+        >>> Prior.continuous(stats.uniform(0, 100), 0, 100).cells([0, 25, 100])
+        array([0.25, 0.75])
+
+        """
         assert self.continuous_on is not None
         distribution, low, high = self.continuous_on
         inside = _between(distribution, np.clip(edges, low, high))
         return inside / float(_between(distribution, np.array([low, high]))[0])
 
     def column(self, name: str) -> Column:
-        """The values of one column, one a record of the support."""
+        """The values of one column.
+
+        Parameters
+        ----------
+        name
+            Name of the column.
+
+        Returns
+        -------
+        ndarray
+            One value per record of the support.
+
+        Examples
+        --------
+        >>> Prior.from_counts({"no": 3, "yes": 1}).column("value").tolist()
+        ['no', 'yes']
+
+        """
         if self.support is None:
-            raise DpradError(f"a prior that is {self.kind} has no table of records.")
+            raise DpradError(f"column needs a table of records, but the prior is {self.kind}.")
         column(name, self.columns, name="column")
         return self.support if len(self.columns) == 1 else self.support[name]
 
@@ -307,7 +446,7 @@ def _alike(a: Column | None, b: Column | None) -> bool:
 
 
 def _between(distribution: Any, edges: FloatArray) -> FloatArray:
-    """Mass between ascending edges, from whichever tail is smaller, where nothing cancels."""
+    """Mass between ascending edges, computed in the smaller tail to avoid cancellation."""
     below = np.asarray(distribution.cdf(edges), dtype=float)
     if not hasattr(distribution, "sf"):
         return np.maximum(np.diff(below), 0.0)

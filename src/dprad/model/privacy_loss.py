@@ -4,8 +4,8 @@ The pair (P, Q) is stored as the masses of P at losses ``step * (first + i)`` an
 mass of Q at loss x is ``exp(-x)`` times that of P, and what Q lacks to one sits at loss minus
 infinity. Its privacy profile is ``delta(eps) = sum (p - e^eps q)_+``.
 
-Everything here errs on one side. Moving mass from a loss to the two grid points around it, such
-that P and Q keep their totals, replaces the profile by its chords, and a profile is convex: the
+Everything here errs on the safe side. Moving mass from a loss to the two grid points around it,
+such that P and Q keep their totals, replaces the profile by its chords. A profile is convex, so the
 new pair dominates the old one. Dominating pairs compose under adaptive composition (Zhu, Dong and
 Wang 2022), which adds losses and so stays on the grid.
 """
@@ -25,7 +25,7 @@ GRID = 2**13
 MAX_POINTS = 2**16
 # Convolutions of more products than this go through a Fourier transform.
 MAX_PRODUCTS = 2**24
-# Releases that are composed by one Fourier transform, and the probability it may wrap around.
+# Releases composed by one Fourier transform, and the probability that may wrap around.
 MANY = 2
 WRAPPED = 1e-16
 COARSE = 1024
@@ -68,14 +68,14 @@ class PrivacyLoss:
         return np.asarray(self.p * np.exp(-self.losses))
 
     def delta(self, epsilon: FloatArray) -> FloatArray:
-        """The profile, ``sum (p - e^eps q)_+``, by suffix sums: O(log K) an epsilon."""
+        """The profile, ``sum (p - e^eps q)_+``, by suffix sums: O(log K) per epsilon."""
         p_tail = np.r_[np.cumsum(self.p[::-1])[::-1], 0.0]
         q_tail = np.r_[np.cumsum(self.q[::-1])[::-1], 0.0]
         at = np.searchsorted(self.losses, epsilon, "right")
         # e^eps q is at most p there, so an overflow of e^eps meets a tail of zero
         with np.errstate(over="ignore", invalid="ignore"):
             below = np.where(q_tail[at] > 0, np.exp(epsilon) * q_tail[at], 0.0)
-        # the running sums may each be off by a rounding a term
+        # the running sums may each be off by one rounding error per term
         slack = np.finfo(float).eps * (len(self.p) - at) * p_tail[at]
         return np.asarray(np.clip(p_tail[at] - below + slack + self.p_infinity, 0.0, 1.0))
 
@@ -84,7 +84,7 @@ class PrivacyLoss:
         q_tail = np.r_[0.0, np.cumsum(self.q[::-1])]
         p_tail = self.p_infinity + np.r_[0.0, np.cumsum(self.p[::-1])]
         power = np.interp(alpha, np.r_[q_tail, max(1.0, q_tail[-1])], np.r_[p_tail, 1.0])
-        # the running sums may be off by a rounding a term; the curve must not be too high
+        # the running sums may be off by one rounding error per term; the curve must not be too high
         slack = np.finfo(float).eps * len(self.p) * power
         return np.asarray(np.clip(1.0 - power - slack, 0.0, 1.0))
 
@@ -95,7 +95,7 @@ class PrivacyLoss:
         """
         q_tail = np.r_[0.0, np.cumsum(self.q[::-1])]
         rise = np.cumsum((self.p * -np.expm1(-self.losses))[::-1])
-        # a rounding a term, of terms that may be negative towards the end
+        # one rounding error per term, of terms that may be negative towards the end
         slack = np.finfo(float).eps * len(self.p) * np.cumsum(np.abs(np.diff(rise, prepend=0.0)))
         height = self.p_infinity + np.r_[0.0, rise + slack]
         end = max(1.0, float(q_tail[-1]))
@@ -119,8 +119,8 @@ class PrivacyLoss:
     def of_points(cls, epsilon: float, delta: float, times: int) -> PrivacyLoss:
         """`times` releases of (epsilon, delta)-DP: the number of losses +epsilon is binomial.
 
-        Kairouz, Oh and Viswanath; to all digits unless the grid gets too long. O(sqrt(times))
-        if they are many.
+        Kairouz, Oh and Viswanath; to all digits unless the grid gets too long. O(sqrt(times)) if
+        there are many.
         """
         infinite = -float(np.expm1(times * np.log1p(-delta))) if delta < 1 else 1.0
         if not TINY <= epsilon <= MAX_LOSS or infinite == 1.0:
@@ -133,11 +133,11 @@ class PrivacyLoss:
             low = max(0, int(times * up - reach))
             high = min(times, int(np.ceil(times * up + reach)))
         j = np.arange(low, high)
-        # ratios of neighbours, added up from the likeliest on
+        # ratios of neighbours, summed outwards from the likeliest
         log = np.r_[0.0, np.cumsum(np.log((times - j) / (j + 1.0)) + epsilon)]
         mass = np.exp(log - log.max())
         masses = np.zeros(2 * (high - low) + 1)
-        # what is below the window is raised into it, what is above counts as infinite
+        # losses below the window are raised into it, losses above it count as infinite
         masses[::2] = (1.0 - infinite) * mass / mass.sum()
         beyond = WRAPPED if high < times else 0.0
         return cls.closed(epsilon, 2 * low - times, masses, infinite + beyond)._small()
@@ -158,11 +158,11 @@ class PrivacyLoss:
         u = np.r_[1.0, mirrored, value]
         hull = _hull(e, u)
         slope = np.diff(u[hull]) / np.diff(e[hull])
-        # flat beyond the last point: what is left there is the mass at infinity
+        # flat beyond the last point: the rest is the mass at infinity
         q = np.diff(np.r_[slope, 0.0])
         masses = np.zeros(2 * GRID + 1)
         masses[hull[1:] - 1] = np.maximum(q, 0.0) * e[hull[1:]]
-        # the lower half is the mirror image; read off rather than differenced next to one
+        # the lower half is the mirror image; read off, since differences near one lose digits
         upper = masses[GRID + 1 :]
         masses[:GRID] = (upper * np.exp(-epsilon[1:]))[::-1]
         rest = float(masses[:GRID].sum() + upper.sum()) + float(value[-1])
@@ -182,7 +182,7 @@ class PrivacyLoss:
 
     # -- changing ------------------------------------------------------------------------------
     def regrid(self, step: float) -> PrivacyLoss:
-        """The same on another grid, each mass shared between the two points around it."""
+        """The same on another grid, each mass split between the two points around it."""
         position = self.losses / step
         low = np.floor(position + 1e-9)  # a loss on the grid stays there
         offset = np.maximum(position - low, 0.0) * step
@@ -220,7 +220,7 @@ class PrivacyLoss:
         return result
 
     def _trimmed(self, times: int) -> PrivacyLoss:
-        """Without losses so rare that all of them together are nothing: counted as infinite."""
+        """Without losses so rare that together they are negligible: counted as infinite."""
         beyond = np.cumsum(self.p[::-1])[::-1]
         kept = int(np.count_nonzero(beyond > WRAPPED / times))
         if kept == len(self.p) or kept == 0:
@@ -231,8 +231,8 @@ class PrivacyLoss:
     def _power(self, times: int) -> PrivacyLoss:
         """`times` releases at once: the transform of the masses to that power. O(K log K).
 
-        The window is chosen by Chernoff's bound: what lies beyond it wraps around, and what may
-        have wrapped, as well as the rounding of the transform, is counted at infinity.
+        The window is chosen by Chernoff's bound: mass beyond it wraps around. What may
+        have wrapped, and the rounding error of the transform, is counted at infinity.
         """
         from scipy.fft import irfft, next_fast_len, rfft
 
@@ -261,7 +261,7 @@ class PrivacyLoss:
         )
         infinite = -float(np.expm1(times * np.log1p(-self.p_infinity)))
         if high < low:
-            # what is finite all together is next to nothing
+            # all finite losses together are negligible
             return PrivacyLoss(self.step, 0, np.zeros(1), 1.0)
         if high - low >= MAX_TRANSFORM:
             return self.regrid(2 * self.step)._power(times)
@@ -323,7 +323,7 @@ class PrivacyLoss:
 
 
 def _convolve(a: FloatArray, b: FloatArray) -> tuple[FloatArray, float]:
-    """The convolution, and what its rounding may have lost: nothing if it is done directly."""
+    """The convolution, and what its rounding may have lost: nothing if computed directly."""
     if len(a) * len(b) <= MAX_PRODUCTS:
         return np.convolve(a, b), 0.0
     from scipy.fft import irfft, next_fast_len, rfft
@@ -351,7 +351,7 @@ def _hull(x: FloatArray, y: FloatArray) -> IntArray:
 
 
 def _same_grid(a: PrivacyLoss, b: PrivacyLoss) -> tuple[PrivacyLoss, PrivacyLoss]:
-    """Both on one grid; exactly so where one step is a multiple of the other."""
+    """Both on one grid; exact where one step is a multiple of the other."""
     if len(a.p) == 1 and a.first == 0:
         return PrivacyLoss(b.step, 0, a.p, a.p_infinity), b
     if len(b.p) == 1 and b.first == 0:

@@ -1,4 +1,4 @@
-"""Records as columns: split, checked, widened to their domain, and put in order."""
+"""Records as columns: split, checked, extended to their domain, and sorted."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from dprad.data.tables import array, codes, joint_codes
 from dprad.errors import DpradError, column, record
 from dprad.numerics.arrays import Column, FloatArray
 
-# A product of domains beyond this is more likely a mistake than a table.
+# A larger product of domains is probably a mistake.
 MAX_DOMAIN = 10_000_000
 
 
 def split(
     records: Sequence[Any], columns: Sequence[str] | None
 ) -> tuple[tuple[str, ...], list[Column]]:
-    """Records (values, or tuples of values) as columns with names."""
+    """Records (values, or tuples of values) as named columns."""
     several = bool(records) and all(isinstance(r, tuple) for r in records)
     width = len(records[0]) if several else 1
     if several and any(len(r) != width for r in records):
@@ -62,7 +62,7 @@ def widen(
         given = {columns[0]: domain}
     else:
         raise DpradError(
-            "domain must be a mapping from column to values where there are several columns, "
+            "domain must be a mapping from column to values if there are several columns, "
             f"but is a {type(domain).__name__}."
         )
     domains = {name: _possible(name, values) for name, values in given.items()}
@@ -93,13 +93,13 @@ def widen(
 
 
 def _possible(name: str, values: Any) -> list[Any]:
-    """A domain as a list, before it is made too long."""
+    """A domain as a list; refused before it gets too long."""
     try:
         size = len(values) if isinstance(values, Sized) else 0
     except OverflowError:
         size = sys.maxsize
     if size > MAX_DOMAIN:
-        more = f"{size:,}" if size < sys.maxsize else "more than can be counted"
+        more = f"{size:,}" if size < sys.maxsize else "too many to count"
         raise DpradError(
             f"domain of {name!r} must have at most {MAX_DOMAIN:,} values, but has {more}."
         )
@@ -122,7 +122,7 @@ def weights_of(values: Iterable[Any], name: str) -> FloatArray:
 
 
 def in_order(arrays: Sequence[Column], weights: FloatArray) -> tuple[list[Column], FloatArray]:
-    """In order, each record once; what an engine kept apart (null and NaN) is one record here."""
+    """Sorted, each record once; null and NaN, which engines keep apart, are one record here."""
     key, size = joint_codes(arrays)
     first = np.unique(key, return_index=True)[1]
     total = np.bincount(key, weights=weights, minlength=size)

@@ -1,6 +1,6 @@
 """What the verbs return: frozen data that prints as a plain sentence.
 
-`Risk` holds the number and all that is needed to explain it; the words are in `explain.py`.
+`Risk` holds the number and everything needed to explain it; the texts are in `explain.py`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dprad.model.priors import Prior
 
 
 class Result:
-    """What all results share: short in a console, a few sentences in a notebook, and a hash."""
+    """Common to all results: a short repr, a few sentences in a notebook, and a hash."""
 
     __slots__ = ()
     brief: ClassVar[tuple[str, ...]] = ()
@@ -24,7 +24,7 @@ class Result:
         return f"{type(self).__name__}({inside})"
 
     def __hash__(self) -> int:
-        # equal results have equal numbers; not everything that is compared can be hashed
+        # equal results have equal numbers; not every compared field can be hashed
         return hash((type(self), *(getattr(self, name) for name in self.brief)))
 
     def _repr_html_(self) -> str:
@@ -35,7 +35,30 @@ class Result:
 class Bound:
     """One bound of the table: its value, or why it does not apply.
 
-    `measure` is ``"rad"`` (extra risk) or ``"rero"`` (success probability, for comparison).
+    Attributes
+    ----------
+    name
+        Short name, such as ``"theorem-1"``.
+    title
+        Title for display.
+    source
+        Where the bound is from.
+    measure
+        ``"rad"`` (extra risk) or ``"rero"`` (success probability, for comparison).
+    value
+        The bound; None if it does not apply.
+    reason
+        Why it does not apply; empty if it does.
+
+    Examples
+    --------
+    >>> import dprad
+    >>> promise = dprad.PureDP(1.0, neighbours="replace-one")
+    >>> risk = dprad.assess(promise, prior=dprad.Prior.uniform(2))
+    >>> bound = risk.bounds[0]
+    >>> bound.name, round(bound.value, 4)
+    ('theorem-b', 0.2311)
+
     """
 
     name: str
@@ -47,33 +70,44 @@ class Bound:
 
     @property
     def applies(self) -> bool:
-        """Whether it has a value here."""
+        """Whether the bound has a value here."""
         return self.value is not None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
+        """The bound as plain data.
+
+        Returns
+        -------
+        dict
+            Only numbers, strings, lists and dicts.
+
+        """
         return {f: getattr(self, f) for f in self.__slots__}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Risk(Result):
-    """The extra risk of taking part: RAD, with what it rests on.
+    """The extra risk of taking part: RAD, and what it rests on.
 
     Attributes
     ----------
     rad
-        Success with the person in the data less success without: exact, an upper bound or an
+        Success with the person in the data minus success without: exact, an upper bound or an
         estimate, as `kind` says.
     interval
         Where the RAD of the best attack lies: a point if exact, ``(0, bound)`` for a bound, a
         confidence interval for an estimate.
+    kind
+        ``"exact"``, ``"upper-bound"`` or ``"estimate"``.
     method
         The theorem or solver that gave the number.
-    success_in, success_out
-        How often the RAD-optimal attack is right with the person in the data, and without; None
-        where only a bound on their difference is known. Ties go to the likeliest guess.
+    success_in
+        How often the RAD-optimal attack is right with the person in the data; None if only a bound
+        on the difference is known. Ties go to the likeliest guess.
+    success_out
+        The same without the person in the data.
     rero
-        Success probability of the attack that maximises it (another one), or a bound on it.
+        Success probability of the attack that maximises it (a different attack), or a bound on it.
     baseline
         The chance of the best blind guess, without any release; None if the prior is unknown.
     kappa
@@ -83,9 +117,21 @@ class Risk(Result):
     bounds
         Every bound in the table with its value, or the reason why it does not apply.
     subject
-        The promise or mechanism, as plain data; `threat` likewise.
+        The promise or mechanism, as plain data.
+    threat
+        The attacker, as plain data.
+    prior
+        A one-line summary of the population.
     assumptions
         What must hold for the number to be right.
+
+    Examples
+    --------
+    >>> import dprad
+    >>> promise = dprad.PureDP(1.0, neighbours="replace-one")
+    >>> risk = dprad.assess(promise, prior=dprad.Prior.uniform(2))
+    >>> risk.kind, round(risk.rad, 4)
+    ('upper-bound', 0.2311)
 
     """
 
@@ -116,16 +162,49 @@ class Risk(Result):
 
     @property
     def membership_advantage(self) -> float | None:
-        """True less false positive rate, ``rad / (1 - kappa)``, if the whole record is known."""
+        """True positive rate minus false positive rate, ``rad / (1 - kappa)``, if the whole
+        record is known.
+        """
         whole = self.threat["knows"] == "everything" or self.threat["target"] == "record"
         return self.normalised if self.threat["membership"] and whole else None
 
     def details(self) -> str:
-        """What else is worth knowing, line by line: luck, bounds that apply, assumptions."""
+        """Further explanation, line by line: the blind guess, the bounds that apply, the
+        assumptions.
+
+        Returns
+        -------
+        str
+            Several lines of text.
+
+        Examples
+        --------
+        >>> import dprad
+        >>> promise = dprad.PureDP(1.0, neighbours="replace-one")
+        >>> risk = dprad.assess(promise, prior=dprad.Prior.uniform(2))
+        >>> print(risk.details().splitlines()[0])
+        A blind guess, without any release, is right in 50 of 100 tries.
+
+        """
         return explain.details(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, with the names of the attributes as keys."""
+        """The risk as plain data, with the attribute names as keys.
+
+        Returns
+        -------
+        dict
+            Only numbers, strings, lists and dicts.
+
+        Examples
+        --------
+        >>> import dprad
+        >>> promise = dprad.PureDP(1.0, neighbours="replace-one")
+        >>> risk = dprad.assess(promise, prior=dprad.Prior.uniform(2))
+        >>> risk.to_dict()["kind"]
+        'upper-bound'
+
+        """
         plain = {f: getattr(self, f) for f in self.__slots__ if f != "bounds"}
         plain["interval"], plain["assumptions"] = list(self.interval), list(self.assumptions)
         for name in ("attribute_advantage", "membership_advantage"):
@@ -139,22 +218,39 @@ class Risk(Result):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Calibration(Result):
-    """The least noise that keeps to an accepted risk.
+    """The least noise that keeps the risk within an accepted limit.
 
     Attributes
     ----------
     mechanism
         The mechanism (or guarantee) to use.
     family
-        What was calibrated, by name.
-    parameter, value
-        What was free, and what it must be. If it is `rising`, larger values are riskier.
+        The name of what was calibrated.
+    parameter
+        The name of the free parameter.
+    value
+        The value it must have.
+    rising
+        Whether larger values are riskier.
     risk
         The risk of that mechanism, assessed again; its upper end is at most `max_risk`.
+    max_risk
+        The accepted risk.
+    measure
+        What was held to the limit; see `calibrate`.
     error
-        How far the noise goes in 95 of 100 cases, where it is additive; else None.
-    evaluations, tolerance
-        How many values were tried, and how near (relatively) a weaker one fails.
+        The bound that additive noise stays within in 95 of 100 cases; None for other mechanisms.
+    evaluations
+        How many values were tried.
+    tolerance
+        How close (relatively) a value with less noise fails.
+
+    Examples
+    --------
+    >>> import dprad
+    >>> plan = dprad.calibrate(dprad.mechanisms.GRR, max_risk=0.1, prior=dprad.Prior.uniform(2))
+    >>> plan.parameter, round(plan.value, 6)
+    ('epsilon', 0.405465)
 
     """
 
@@ -174,7 +270,14 @@ class Calibration(Result):
     tolerance: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, with the names of the attributes as keys."""
+        """The calibration as plain data, with the attribute names as keys.
+
+        Returns
+        -------
+        dict
+            Only numbers, strings, lists and dicts.
+
+        """
         plain = {f: getattr(self, f) for f in self.__slots__}
         return plain | {"mechanism": self.mechanism.describe(), "risk": self.risk.to_dict()}
 
@@ -184,7 +287,7 @@ class Calibration(Result):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Candidate(Result):
-    """One line of a comparison. `frontier`: no other has less risk and less error."""
+    """One line of a comparison. `frontier`: no other has both less risk and less error."""
 
     brief: ClassVar = ("name", "risk", "error", "variance", "frontier")
     __hash__ = Result.__hash__
@@ -197,14 +300,31 @@ class Candidate(Result):
     frontier: bool
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
+        """The candidate as plain data."""
         plain = {f: getattr(self, f) for f in self.__slots__}
         return plain | {"mechanism": self.mechanism.describe(), "risk": self.risk.to_dict()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Comparison(Result):
-    """Risk and error side by side, least risk first. Iterates over its `candidates`."""
+    """Risk and error side by side, least risk first. Iterates over its candidates.
+
+    Attributes
+    ----------
+    candidates
+        One per mechanism, with `name`, `mechanism`, `risk`, `error`, `variance` and `frontier`
+        (whether no other has both less risk and less error).
+
+    Examples
+    --------
+    >>> import dprad
+    >>> from dprad.mechanisms import GRR, OUE
+    >>> table = dprad.compare([GRR(epsilon=1, size=5), OUE(epsilon=1, size=5)],
+    ...                       prior=dprad.Prior.uniform(5))
+    >>> len(table), table.candidates[0].name
+    (2, 'OUE(epsilon=1, size=5)')
+
+    """
 
     brief: ClassVar = ("candidates",)
     __hash__ = Result.__hash__
@@ -218,7 +338,14 @@ class Comparison(Result):
         return len(self.candidates)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
+        """The comparison as plain data.
+
+        Returns
+        -------
+        dict
+            Only numbers, strings, lists and dicts.
+
+        """
         return {"candidates": [c.to_dict() for c in self.candidates]}
 
     def __str__(self) -> str:
@@ -230,9 +357,26 @@ class Comparison(Result):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class WorstPrior(Result):
-    """The riskiest prior that a search found, and what holds for every prior.
+    """The riskiest prior that a search found, and a bound for every prior.
 
     The largest risk over all priors lies between ``risk.rad`` and ``bound.rad``.
+
+    Attributes
+    ----------
+    prior
+        The riskiest prior found.
+    risk
+        Its risk.
+    bound
+        An upper bound that holds for every prior.
+
+    Examples
+    --------
+    >>> import dprad
+    >>> worst = dprad.worst_prior(dprad.mechanisms.GRR(epsilon=1.0, size=2))
+    >>> worst.risk.rad <= worst.bound.rad
+    True
+
     """
 
     brief: ClassVar = ("prior", "risk", "bound")
@@ -243,7 +387,14 @@ class WorstPrior(Result):
     bound: Risk
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
+        """The result as plain data; the prior is a list of [record, probability].
+
+        Returns
+        -------
+        dict
+            Only numbers, strings, lists and dicts.
+
+        """
         assert self.prior.support is not None and self.prior.probabilities is not None
         table = zip(self.prior.support.tolist(), self.prior.probabilities.tolist(), strict=True)
         risks = {"risk": self.risk.to_dict(), "bound": self.bound.to_dict()}
@@ -265,22 +416,30 @@ class Audit(Result):
         Certified: at the stated confidence the mechanism is not epsilon-DP (with `delta`) for any
         smaller epsilon, whatever it is.
     epsilon_claimed, delta, rad_claimed
-        The claim, for replaced records, and the extra risk it allows at most.
+        The claim, for replaced records, and the largest extra risk it allows.
     epsilon_estimate, epsilon_interval
-        Model-based: the epsilon at which the mechanism it is supposed to be behaves like this;
-        None without a model. It refutes nothing.
+        Model-based: the epsilon at which the supposed mechanism behaves like this; None without a
+        model. It refutes nothing.
     rad, rad_interval
         The extra risk of the attack, and its confidence interval.
     trials, passes, successes
-        Counted runs, and of these the passes and the right guesses. `studied` calls were not
-        counted, they taught the attack.
+        Counted runs, and how many of them were passes and right guesses. `studied` calls trained
+        the attack and are not counted.
     certificates
         Every certificate and the epsilon it refutes; they share the confidence.
     notes
-        What else one should know.
+        Remarks on the audit.
     trace
-        If it was asked for: runs, what was certified after so many (valid at every time), and the
+        If requested: the number of runs, what was certified by then (valid at every time), and the
         model-based estimate or None.
+
+    Examples
+    --------
+    >>> import dprad
+    >>> coin = dprad.mechanisms.GRR(epsilon=1.0, size=2)
+    >>> result = dprad.audit(coin, claim=coin.guarantee, prior=dprad.Prior.uniform(2), trials=2000)
+    >>> result.verdict
+    'consistent'
 
     """
 
@@ -311,7 +470,14 @@ class Audit(Result):
     trace: tuple[tuple[int, float, float | None], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data; an epsilon without limit is the word "infinite"."""
+        """The audit as plain data; an infinite epsilon is the string "infinite".
+
+        Returns
+        -------
+        dict
+            Only numbers, strings, lists and dicts.
+
+        """
         plain = {f: getattr(self, f) for f in self.__slots__}
         for name in ("epsilon_estimate", "epsilon_interval"):
             plain[name] = _finite(plain[name])

@@ -1,7 +1,7 @@
-"""Threat: what the attacker knows of the target, what he is after, and when a guess counts.
+"""Threat: what the attacker knows, what they want to learn, and when a guess counts.
 
 The attacker may always pass; a pass never succeeds. A guess g succeeds on record z when
-``loss(target of z, g) <= eta``. What is guessed ranges over the domain of the target columns.
+``loss(target of z, g) <= eta``. Guesses range over the domain of the target columns.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ KNOWS = ("nothing", "everything")
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Threat:
-    """What is feared.
+    """What an attacker knows and tries to learn.
 
     Parameters
     ----------
     knows
         ``"nothing"``; ``"everything"`` (membership inference); a list of columns; or a callable
-        that gets the prior's support and returns one hashable label a record.
+        that takes the support of the prior and returns one hashable label per record.
     target
-        The columns the attacker is after; default: the whole record.
+        The columns the attacker guesses; default: the whole record.
     loss
-        ``"exact"`` (0 if equal, else 1), ``"absolute"`` (one numeric column), ``"relative"``
-        (the same, as a share of the true value), ``"haversine"`` (metres; two columns, latitude
-        and longitude in degrees), a callable
-        ``loss(targets, guesses)`` that returns a ``len(targets) x len(guesses)`` matrix, or a
-        boolean success matrix, dense or sparse, over the distinct target values in order.
+        ``"exact"`` (0 if equal, else 1), ``"absolute"`` (one numeric column), ``"relative"`` (the
+        same, as a share of the true value), ``"haversine"`` (metres; two columns, latitude and
+        longitude in degrees), a callable ``loss(targets, guesses)`` that returns a ``len(targets) x
+        len(guesses)`` matrix, or a boolean success matrix, dense or sparse, over the distinct
+        target values in order.
     eta
-        A guess counts when its loss is at most this.
+        A guess counts if its loss is at most this.
 
     Examples
     --------
@@ -100,7 +100,27 @@ class Threat:
             )
 
     def fibers(self, prior: Prior) -> IntArray:
-        """What the attacker knows of each record, as a code."""
+        """What the attacker knows about each record, as a code.
+
+        Parameters
+        ----------
+        prior
+            A finite prior.
+
+        Returns
+        -------
+        ndarray
+            One code per record; records that look the same share a code.
+
+        Examples
+        --------
+        >>> from dprad import Prior
+        >>> records = {("old", "ill"): 1, ("young", "well"): 3}
+        >>> prior = Prior.from_counts(records, columns=["age", "health"])
+        >>> Threat(knows=["age"]).fibers(prior).tolist()
+        [0, 1]
+
+        """
         from dprad.data.tables import joint_codes
 
         size = prior.size
@@ -115,10 +135,12 @@ class Threat:
         try:
             labels = list(self.knows(prior.support))  # type: ignore[arg-type]
         except Exception as error:
-            raise DpradError(f"knows must return one label a record, but: {told(error)}.") from None
+            raise DpradError(
+                f"knows must return one label per record, but raised {told(error)}."
+            ) from None
         if len(labels) != size:
             raise DpradError(
-                f"knows must return one label a record, but returned {len(labels)} for {size} "
+                f"knows must return one label per record, but returned {len(labels)} for {size} "
                 "records."
             )
         try:
@@ -130,13 +152,50 @@ class Threat:
         return np.fromiter((seen[v] for v in labels), dtype=np.intp, count=size)
 
     def asks_membership(self, columns: Sequence[str]) -> bool:
-        """Whether all that is guessed is known, so that only taking part is in question."""
+        """Whether everything guessed is known, so that only membership is in question.
+
+        Parameters
+        ----------
+        columns
+            The columns of a record.
+
+        Returns
+        -------
+        bool
+            True for membership inference.
+
+        Examples
+        --------
+        >>> Threat(knows=["age"], target=["age"]).asks_membership(["age", "health"])
+        True
+
+        """
         if isinstance(self.knows, str) or callable(self.knows):
             return self.knows == "everything"
         return set(columns if self.target is None else self.target) <= set(self.knows)
 
     def known(self, prior: Prior) -> Column | None:
-        """What the attacker knows of each record, as values; None if nothing."""
+        """What the attacker knows about each record, as values.
+
+        Parameters
+        ----------
+        prior
+            A finite prior.
+
+        Returns
+        -------
+        ndarray or None
+            One value per record; None if nothing is known.
+
+        Examples
+        --------
+        >>> from dprad import Prior
+        >>> records = {("old", "ill"): 1, ("young", "well"): 3}
+        >>> prior = Prior.from_counts(records, columns=["age", "health"])
+        >>> Threat(knows=["age"]).known(prior).tolist()
+        ['old', 'young']
+
+        """
         if isinstance(self.knows, str) and self.knows == "nothing":
             return None
         assert prior.support is not None
@@ -151,13 +210,50 @@ class Threat:
         return prior.support[list(self.knows)]
 
     def target_columns(self, prior: Prior) -> tuple[str, ...]:
-        """The columns that are guessed."""
+        """The columns that are guessed.
+
+        Parameters
+        ----------
+        prior
+            The population.
+
+        Returns
+        -------
+        tuple of str
+            Names of columns.
+
+        Examples
+        --------
+        >>> from dprad import Prior
+        >>> records = {("old", "ill"): 1, ("young", "well"): 3}
+        >>> prior = Prior.from_counts(records, columns=["age", "health"])
+        >>> Threat().target_columns(prior)
+        ('age', 'health')
+
+        """
         if self.target is None:
             return prior.columns
         return tuple(column(c, prior.columns, name="target") for c in self.target)
 
     def describe(self, columns: Sequence[str] | None = None) -> dict[str, Any]:
-        """Plain words and numbers, for output; `columns` are those of a record, if known."""
+        """The threat as plain data, for output.
+
+        Parameters
+        ----------
+        columns
+            The columns of a record, if known.
+
+        Returns
+        -------
+        dict
+            With keys knows, target, loss, eta and membership.
+
+        Examples
+        --------
+        >>> Threat(knows="everything").describe()["membership"]
+        True
+
+        """
         loss, guessed = self.loss, columns if self.target is None else self.target
         whole = self.knows == "everything"
         return {
@@ -170,7 +266,7 @@ class Threat:
 
 
 def target_values(prior: Prior, columns: Sequence[str]) -> tuple[IntArray, Column]:
-    """The code of each record's target, and the distinct targets in order (what can be guessed)."""
+    """The target code of each record, and the distinct targets in order (the possible guesses)."""
     if len(columns) == 1:
         return codes(prior.column(columns[0]))
     from dprad.data.tables import joint_codes
@@ -183,7 +279,7 @@ def target_values(prior: Prior, columns: Sequence[str]) -> tuple[IntArray, Colum
 
 
 def _same_loss(a: Any, b: Any) -> bool:
-    """Words and functions that are equal, or matrices with the same entries."""
+    """Whether two losses are equal words or functions, or matrices with the same entries."""
     if any(isinstance(x, str) or callable(x) for x in (a, b)):
         return type(a) is type(b) and bool(a == b)
     return bool(a.shape == b.shape and (a != b).nnz == 0)
@@ -202,16 +298,16 @@ def _names(value: Any, name: str) -> tuple[str, ...]:
 
 
 def _success_matrix(matrix: Any) -> Any:
-    """A square boolean matrix, kept sparse; True means the guess counts."""
+    """A square boolean matrix, kept sparse; True where the guess counts."""
     from scipy import sparse
 
     try:
         given = sparse.csr_array(matrix) if sparse.issparse(matrix) else np.asarray(matrix)
     except ValueError:
-        raise DpradError("loss as a matrix must have rows of equal length, but has not.") from None
+        raise DpradError("loss as a matrix must have rows of equal length.") from None
     if given.ndim != 2 or given.shape[0] != given.shape[1]:
         raise DpradError(
-            "loss as a matrix must be square, one row and one column a target value, but has "
+            "loss as a matrix must be square, one row and one column per target value, but has "
             f"shape {given.shape}."
         )
     values = given.data if sparse.issparse(given) else given

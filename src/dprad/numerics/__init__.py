@@ -1,1 +1,1 @@
-"""Arrays, intervals, searches: mathematics that knows nothing of privacy."""
+"""Arrays, intervals and searches: mathematics independent of privacy."""

@@ -1,4 +1,4 @@
-"""Names for the arrays that pass through the package."""
+"""Array types used in the package, and functions on them."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ Column = npt.NDArray[Any]
 
 
 def distinct(values: Column) -> tuple[Column, IntArray]:
-    """The distinct values in order, and the place of each; nothing is sorted that is in order."""
+    """The distinct values in order, and the place of each; sorted values are not sorted again."""
     if len(values) and bool(np.all(values[1:] > values[:-1])):
         return values, np.arange(len(values))
     if len(values) and values[0] == values[-1] and bool(np.all(values == values[0])):
         return values[:1], np.zeros(len(values), dtype=np.intp)
-    found, place = np.unique(values, return_inverse=True)
-    return found, place.reshape(-1).astype(np.intp, copy=False)
+    unique, place = np.unique(values, return_inverse=True)
+    return unique, place.reshape(-1).astype(np.intp, copy=False)
 
 
 def complements(probabilities: FloatArray, times: Any = 1) -> FloatArray:
     """``1 - p`` without cancellation: for the largest, the sum of all others.
 
-    `times` says how often each probability occurs, where equal ones are listed once.
+    `times` says how often each probability occurs, if equal ones are listed once.
     """
     result = np.asarray(1.0 - probabilities)
     if len(probabilities):
@@ -37,16 +37,17 @@ def complements(probabilities: FloatArray, times: Any = 1) -> FloatArray:
     return result
 
 
-# A record this likely leaves so little to all others that differences to it lose their digits.
+# Differences from a record more likely than this lose digits: little is left for the others.
 HEAVY = 1.0 - 1e-6
 
 
 def gains(joint: FloatArray, probabilities: FloatArray, total: FloatArray) -> FloatArray:
     """``pi_c (p(o|c) - pbar(o))`` of classes (rows) and outputs, to all digits.
 
-    From the joint probabilities ``pi_c p(o|c)`` and their sum over classes. It does not change if
-    one and the same number is taken from all p(o|c); if one class has nearly all probability, its
-    own is, so that all terms are as small as the result. `joint` may be overwritten.
+    From the joint probabilities ``pi_c p(o|c)`` and their sum over classes. The result does not
+    change if the same number is subtracted from all p(o|c). If one class has nearly all
+    probability, its own is subtracted, so that all terms are as small as the result. `joint` may be
+    overwritten.
     """
     pi = probabilities[:, None]
     heavy = int(np.argmax(probabilities))

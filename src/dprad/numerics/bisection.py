@@ -1,4 +1,4 @@
-"""Bisection: where a monotone condition ends, on the side where it still holds."""
+"""Bisection: the end of a monotone condition, on the side where it still holds."""
 
 from __future__ import annotations
 

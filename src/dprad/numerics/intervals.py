@@ -7,14 +7,14 @@ import numpy as np
 from dprad.numerics.arrays import FloatArray
 from dprad.numerics.bisection import last
 
-# The most of his wealth that a bettor stakes on one term.
+# The largest share of their wealth that a bettor stakes on one term.
 SHARE = 0.75
 
 
 def less_luck(
     right: int, made: int, runs: int, luck: float, confidence: float
 ) -> tuple[float, float]:
-    """Where ``Pr[right] - luck Pr[a guess was made]`` lies: both are proportions.
+    """Interval for ``Pr[right] - luck Pr[a guess was made]``: both are proportions.
 
     A tenth of alpha goes to the second.
     """
@@ -27,10 +27,10 @@ def less_luck(
 def betting(terms: FloatArray, confidence: float) -> tuple[float, float]:
     """A two-sided interval for the mean of independent terms in [0, 1].
 
-    Whoever bets a share of his wealth on each term being above m cannot expect to gain if the mean
-    is m: wealth beyond 2/alpha refutes m, and betting below m likewise from the other side
-    (Waudby-Smith and Ramdas 2024, hedged capital). The stakes follow the variance seen so far, so
-    the interval is nearly that of the normal distribution where terms vary little, and it is valid
+    A bettor who stakes a share of their wealth on each term being above m cannot expect to gain if
+    the mean is m: wealth beyond 2/alpha refutes m. Betting below m works likewise from the other
+    side (Waudby-Smith and Ramdas 2024, hedged capital). The stakes follow the variance seen so far,
+    so the interval is nearly that of the normal distribution if terms vary little, and it is valid
     for every distribution and every n. O(n).
     """
     if confidence >= 1.0:
@@ -40,7 +40,7 @@ def betting(terms: FloatArray, confidence: float) -> tuple[float, float]:
     t = np.arange(1, n + 1)
     mean = (0.5 + np.cumsum(x)) / (t + 1)
     variance = (0.25 + np.cumsum((x - mean) ** 2)) / (t + 1)
-    stake = np.sqrt(2 * needed / (n * np.r_[0.25, variance[:-1]]))  # of the past alone
+    stake = np.sqrt(2 * needed / (n * np.r_[0.25, variance[:-1]]))  # from past terms only
     low = _refuted(x, stake, needed)
     high = 1.0 - _refuted(1.0 - x, stake, needed)
     return low, max(low, high)

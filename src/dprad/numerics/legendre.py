@@ -36,5 +36,5 @@ def series(values: FloatArray) -> FloatArray:
 
 
 def evaluate(coefficients: FloatArray, x: FloatArray) -> FloatArray:
-    """The series (rows) at x in [-1, 1], one a row."""
+    """The series (rows) at x in [-1, 1], one x per row."""
     return np.asarray(np.sum(coefficients * _legendre.legvander(x, TERMS - 1), axis=-1))

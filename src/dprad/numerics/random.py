@@ -1,4 +1,4 @@
-"""Seeds: what a user may pass as `rng`, as one whole number from which all streams are made."""
+"""Seeds: the `rng` argument as one whole number, from which all streams are derived."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Seed: TypeAlias = int | np.random.SeedSequence | np.random.Generator
 
 
 def seed(rng: Seed) -> int:
-    """A whole number from a seed, a `SeedSequence` or a `Generator` (which moves on).
+    """A whole number from a seed, a `SeedSequence` or a `Generator` (which advances).
 
     Examples
     --------

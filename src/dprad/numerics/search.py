@@ -1,10 +1,10 @@
 """The weakest noise that meets a target: a bracketed search that ends on the safe side.
 
-A risk is a function of one positive number that (piece by piece) grows, or falls. In logarithms of
-both it is close to a straight line, so the first steps are taken along one; once the target lies
-between two values the gap is closed by the Illinois form of false position, with a bisection
-whenever that is slow. What is returned was evaluated and meets the target; its neighbour within
-`tolerance` was evaluated and does not. No value is evaluated twice.
+A risk is a function of one positive number that is monotone, at least piecewise. In logarithms of
+both it is close to a straight line, so the first steps follow one. Once the target lies between two
+values, the gap is closed by the Illinois form of false position, with a bisection whenever that is
+slow. The returned value was evaluated and meets the target; its neighbour within `tolerance` was
+evaluated and does not. No value is evaluated twice.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-# Pieces that are tried one after the other; of more, those near the crossing.
+# Pieces tried one after the other; if there are more, only those near the crossing.
 ALL_PIECES = 256
 NEARBY = 16
 
@@ -30,7 +30,7 @@ class UnattainableError(Exception):
 
 @dataclass(slots=True)
 class Search:
-    """Evaluations of one search. `rising` says whether risk grows with the value."""
+    """The evaluations of one search. `rising` says whether risk grows with the value."""
 
     evaluate: Callable[[float], float]
     target: float
@@ -52,7 +52,7 @@ class Search:
         return self.risk(value) <= self.target
 
     def weakest(self, start: float, edges: Sequence[float] = ()) -> float:
-        """The value of least noise that meets the target; between `edges` risk is monotone."""
+        """The value of least noise that meets the target; risk is monotone between `edges`."""
         inner = sorted(e for e in edges if self.low < e < self.high)
         if not inner:
             return self._piece(start, self.low, self.high)
@@ -150,7 +150,7 @@ class Search:
         gap = self.tolerance / 2 if not self.whole else 0.0
         width = abs(y - x)
         place = (x + y) / 2 if bisect or g <= f else x + (y - x) * (-f) / (g - f)
-        # keep off the ends by half the tolerance, so that both close in
+        # keep half the tolerance away from the ends, so that both close in
         inner = min(gap, width / 2)
         place = min(max(place, min(x, y) + inner), max(x, y) - inner)
         value = math.exp(place)

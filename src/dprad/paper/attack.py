@@ -1,8 +1,8 @@
 """The paper's rule against DP-SGD (its Algorithm 2), as published: for comparison.
 
 It guesses the candidate whose gradients correlate best with what was seen, if that beats the mean
-over all candidates. It drops the norms of the gradients and takes a mean of logarithms for the
-logarithm of a mean, so it is not the optimal attack; `dprad.optimal_attack` is.
+over all candidates. It drops the norms of the gradients and uses a mean of logarithms instead of
+the logarithm of a mean, so it is not the optimal attack; `dprad.optimal_attack` is.
 """
 
 from __future__ import annotations
@@ -23,7 +23,25 @@ from dprad.training.mechanism import DPSGD
 def paper_attack(
     mechanism: DPSGD, *, prior: Prior, threat: Threat | None = None, query: Query | None = None
 ) -> Callable[..., Any]:
-    """The paper's attack on outputs of `DPSGD`: ``guesses = attack(outputs, known)``."""
+    """The attack of the paper on outputs of `DPSGD`.
+
+    Parameters
+    ----------
+    mechanism
+        A `DPSGD` mechanism.
+    prior
+        The population, as for `assess`.
+    threat
+        The attacker, as for `assess`.
+    query
+        What the mechanism reads from a record, as for `assess`.
+
+    Returns
+    -------
+    callable
+        ``guesses = attack(outputs, known)``; None is a pass.
+
+    """
     if not isinstance(mechanism, DPSGD):
         raise DpradError(f"paper_attack is for DPSGD, but got a {type(mechanism).__name__}.")
     question = Question.of(prior, threat, query)
@@ -43,11 +61,11 @@ def paper_attack(
             what = "left out: this attacker knows nothing" if labels is None else "given"
             raise DpradError(f"known must be {what}.")
         given = [None] * len(score) if known is None else np.asarray(known).tolist()
-        found: list[Any] = []
+        guesses: list[Any] = []
         for row, label in zip(score, given, strict=True):
             records = alike[label]
             best = max(records, key=lambda z: row[z] * pi[z])
-            found.append(guess_of[best] if row[best] > 0 else None)
-        return found
+            guesses.append(guess_of[best] if row[best] > 0 else None)
+        return guesses
 
     return attack

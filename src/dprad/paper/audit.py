@@ -2,7 +2,7 @@
 
 Equally many runs on every record, the optimal attack, the point estimate of RAD pushed through the
 inverse of the exact RAD; five repetitions, their mean and deviation. On a correct, tight mechanism
-the estimate exceeds the truth about half of the time: it is no test.
+the estimate exceeds the truth about half of the time: it is not a test.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def paper_audit(
     Examples
     --------
     >>> from dprad.mechanisms import GRR
-    >>> found = paper_audit(GRR(epsilon=2.0, size=5), prior=Prior.uniform(5), trials=20_000)
-    >>> abs(found.epsilon - 2.0) < 0.1
+    >>> audit = paper_audit(GRR(epsilon=2.0, size=5), prior=Prior.uniform(5), trials=20_000)
+    >>> abs(audit.epsilon - 2.0) < 0.1
     True
 
     """
@@ -79,7 +79,7 @@ def paper_audit(
             return answer(dataclasses.replace(at, epsilon=epsilon), question, Sampling()).rad
 
         highest = min(24.0, mechanism.highest)
-        found = model.estimate(curve, rad, (rad, rad), highest=highest, monotone=False)
-        estimates.append(found.epsilon)
+        fit = model.estimate(curve, rad, (rad, rad), highest=highest, monotone=False)
+        estimates.append(fit.epsilon)
     every = np.array(estimates)
     return PaperAudit(float(every.mean()), float(every.std()), tuple(estimates))

@@ -1,1 +1,1 @@
-"""Processes, memory, progress and files that survive a crash."""
+"""Processes, memory, progress and crash-safe files."""

@@ -1,7 +1,7 @@
-"""Bench: questions of a page, each answered in a process that can be killed.
+"""Bench: the questions of the web page, each answered in a process that can be killed.
 
-A question that takes too long, or that nobody waits for any more, ends with its process; others are
-answered meanwhile.
+A question that takes too long, or that nobody waits for any more, ends with its process; others
+continue meanwhile.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import Any
 from dprad.errors import DpradError
 from dprad.runtime.workers import Processes, pickled
 
-# Seconds that work which nobody waits for any more may take to end by itself.
+# Seconds for abandoned work to end by itself.
 GRACE = 1.0
 
 
 class Bench:
-    """So many processes, started when they are needed and kept for the next question."""
+    """A number of processes, started when needed and kept for the next question."""
 
     def __init__(self, seats: int | None = None) -> None:
         self.seats = seats or max(2, os.cpu_count() or 1)
@@ -31,7 +31,7 @@ class Bench:
         self.leaving: set[asyncio.Task[None]] = set()
 
     async def run(self, work: Callable[..., Any], *task: Any, seconds: float) -> Any:
-        """``work(*task)`` in another process, or a `DpradError` after so many seconds."""
+        """``work(*task)`` in another process, or a `DpradError` after this many seconds."""
         if self.turn is None:
             self.turn = asyncio.Semaphore(self.seats)
         await self.turn.acquire()
@@ -43,8 +43,8 @@ class Bench:
         except TimeoutError:
             self._leave(seat, answer, 0.0)
             raise DpradError(
-                f"this takes more than {seconds:g} seconds, too long for the page. Ask for fewer "
-                "values or a smaller tolerance, or ask it in Python."
+                f"this takes more than {seconds:g} seconds, too long for the page. Choose fewer "
+                "values or a smaller tolerance, or use Python."
             ) from None
         except asyncio.CancelledError:
             self._leave(seat, answer, GRACE)

@@ -1,4 +1,4 @@
-"""A function by its name, package.module:function: what `dprad audit` and scenario files name."""
+"""A function by its name, package.module:function, as in `dprad audit` and scenario files."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from dprad.errors import DpradError, told
 
 
 def load(name: str, folder: Any = None) -> Any:
-    """The object behind package.module:name; `folder` (default: the current one) is looked at too.
+    """The object named package.module:name; `folder` (default: the current one) is searched too.
 
-    Whatever goes wrong while the module is imported is one sentence.
+    Errors while the module is imported become one sentence.
     """
     module, _, path = name.partition(":")
     if not module or not path or module.startswith("."):
         raise DpradError(f"give a function as package.module:function, but got {name!r}.")
     here = str(Path.cwd() if folder is None else Path(folder).resolve())
     if here not in sys.path:
-        sys.path.append(here)  # last: no file in it takes the place of an installed module
+        sys.path.append(here)  # last, so that no file in it shadows an installed module
     try:
-        found: Any = importlib.import_module(module)
+        target: Any = importlib.import_module(module)
     except (Exception, SystemExit) as error:
         raise DpradError(f"{module} cannot be imported: {told(error)}.") from None
     for part in path.split("."):
-        if not hasattr(found, part):
+        if not hasattr(target, part):
             raise DpradError(f"{module} has nothing called {path!r}.")
-        found = getattr(found, part)
-    return found
+        target = getattr(target, part)
+    return target

@@ -1,9 +1,9 @@
-"""A journal: an append-only file of JSON lines that can be cut off but not be edited unseen.
+"""A journal: an append-only file of JSON lines that may be truncated but not edited unnoticed.
 
-The first line says what the file is about. Each line carries a checksum over itself and the line
-before, so a line that was damaged, edited, left out or moved is refused. Whoever computes the
-checksums can forge a journal, so it is private to its owner. Only a last line without an end, which
-a kill leaves behind, is dropped. Nothing in it is executed, and no other file is written over.
+The first line says what the file is about. Each line has a checksum over itself and the previous
+line, so a line that was damaged, edited, removed or moved is refused. Anyone who computes the
+checksums can forge a journal, so it is private to its owner. Only an incomplete last line, which a
+kill leaves behind, is dropped. Nothing in it is executed, and no other file is overwritten.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class Journal:
     def open(
         cls, path: Any, about: dict[str, Any], refuse: Callable[[dict[str, Any]], str]
     ) -> Journal:
-        """Begin a journal about this, or go on with one.
+        """Start a journal about this, or continue one.
 
-        ``refuse(first)`` says why a journal with this first line is another one, or nothing.
+        ``refuse(first)`` says why a journal with this first line is a different one, or nothing.
         """
         file = Path(path)
         try:
@@ -48,7 +48,7 @@ class Journal:
                 return cls(file, [], check, _locked(file))
             return cls._read(file, refuse)
         except FileExistsError:
-            raise DpradError(f"{file} was made by another process just now.") from None
+            raise DpradError(f"{file} was just created by another process.") from None
         except OSError as error:
             raise DpradError(f"{file} cannot be used: {error.strerror or error}.") from None
 
@@ -59,7 +59,7 @@ class Journal:
         whole, _, torn = file.read_bytes().rpartition(b"\n")
         first, *rest = whole.split(b"\n")
         header = _parsed(first)
-        why = "this is not a file of ours" if header is None else refuse(header)
+        why = "it is not a dprad file" if header is None else refuse(header)
         if header is None or why:
             raise DpradError(f"{file} cannot be used: {why}. Choose another file.")
         rows, check = [], ""
@@ -79,14 +79,14 @@ class Journal:
         return cls(file, rows[1:], check, handle)
 
     def append(self, row: dict[str, Any]) -> None:
-        """A line, on disk before anything else happens."""
+        """Append a line; it is on disk when this returns."""
         text, self.check = _line(row, self.check)
         os.write(self.handle, text)
         os.fsync(self.handle)
 
 
 def first_line(path: Any) -> dict[str, Any] | None:
-    """What a file says it is about; None if it is not there or says nothing."""
+    """The first line of a journal; None if it does not exist or is unreadable."""
     try:
         with Path(path).open("rb") as file:
             return _parsed(file.readline(2**20))
@@ -95,7 +95,7 @@ def first_line(path: Any) -> dict[str, Any] | None:
 
 
 def _begin(path: Path, about: dict[str, Any]) -> str:
-    """The first line, whole or not at all, and never over a file with something in it."""
+    """Write the first line, completely or not at all, and never over a non-empty file."""
     text, check = _line(about, "")
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=".dprad-")
     try:
@@ -105,14 +105,14 @@ def _begin(path: Path, about: dict[str, Any]) -> str:
             os.fsync(file.fileno())
         if path.exists() and path.stat().st_size == 0:
             path.unlink()
-        os.link(name, path)  # fails if something is there by now
+        os.link(name, path)  # fails if the file exists by now
     finally:
         Path(name).unlink()
     return check
 
 
 def _locked(path: Path) -> int:
-    """The file, to append to, as long as nobody else does."""
+    """The file, open for appending and locked."""
     handle = os.open(path, os.O_RDWR | os.O_APPEND)
     try:
         import fcntl
@@ -128,7 +128,7 @@ def _locked(path: Path) -> int:
 
 
 def _line(plain: dict[str, Any], before: str) -> tuple[bytes, str]:
-    """A line with its checksum, which continues that of the line before."""
+    """A line with its checksum, which continues that of the previous line."""
     body = json.dumps(plain, sort_keys=True)
     check = hashlib.sha256((before + body).encode()).hexdigest()
     return json.dumps({**plain, "check": check}).encode() + b"\n", check

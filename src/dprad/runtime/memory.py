@@ -1,9 +1,9 @@
-"""How much may be held at once: blocks that fit a limit, and a sentence where nothing does.
+"""Memory limits: blocks that fit a limit, and an error if nothing does.
 
-Every solver takes its question in blocks, so that beside what the question itself takes (a few
-numbers a value, the success relation, a channel that was given as a matrix) it holds some twenty
-blocks. The limit is what the machine has, or less: ``assess(..., memory="500 MB")``, or for
-anything else ``with dprad.memory.limit("500 MB"): ...``.
+Every solver works in blocks. Besides the question itself (a few numbers per value, the success
+relation, a channel given as a matrix) it holds about twenty blocks. The limit is what the machine
+has, or less: ``assess(..., memory="500 MB")``, or for anything else
+``with dprad.memory.limit("500 MB"): ...``.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from pathlib import Path
 from dprad.errors import DpradError
 
 UNITS = {"kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12, "b": 1.0}
-# Blocks that a solver holds at once, and the share of the limit they may take together.
+# Blocks that a solver holds at once, and their share of the limit.
 BLOCKS, SHARE = 24, 0.5
-# No block has fewer numbers: a limit below would only be slow.
+# Fewest numbers in a block: smaller ones would only be slow.
 SMALLEST = 2**12
 
 _limit: ContextVar[float | None] = ContextVar("limit", default=None)
@@ -28,7 +28,25 @@ _limit: ContextVar[float | None] = ContextVar("limit", default=None)
 
 @contextmanager
 def limit(memory: float | str | None) -> Iterator[None]:
-    """Within, at most so many bytes (a number, or as in "500 MB") are asked for."""
+    """Limit the memory that solvers use within a ``with`` block.
+
+    Parameters
+    ----------
+    memory
+        Bytes, as a number or as in "500 MB"; None: no change.
+
+    Yields
+    ------
+    None
+        Use it as ``with limit("500 MB"): ...``.
+
+    Examples
+    --------
+    >>> with limit("500 MB"):
+    ...     allowed()
+    500000000.0
+
+    """
     if memory is None:
         yield
         return
@@ -40,14 +58,38 @@ def limit(memory: float | str | None) -> Iterator[None]:
 
 
 def given() -> float | None:
-    """The limit that was set, if any."""
+    """The limit that was set, if any.
+
+    Returns
+    -------
+    float or None
+        Bytes.
+
+    Examples
+    --------
+    >>> given() is None
+    True
+
+    """
     return _limit.get()
 
 
 def allowed() -> float:
-    """The limit in bytes: the one set, or what the machine (or its container) has."""
-    found = given()
-    return _machine() if found is None else found
+    """The limit in bytes: the one set, or what the machine (or its container) has.
+
+    Returns
+    -------
+    float
+        Bytes.
+
+    Examples
+    --------
+    >>> allowed() > 0
+    True
+
+    """
+    size = given()
+    return _machine() if size is None else size
 
 
 @cache
@@ -62,15 +104,48 @@ def _machine() -> float:
 
 
 def block(entries: int) -> int:
-    """Numbers that a block may have: so many, or fewer where the limit asks for it."""
+    """The size of a block under the current limit.
+
+    Parameters
+    ----------
+    entries
+        The preferred size, in numbers.
+
+    Returns
+    -------
+    int
+        At most `entries`, unless that is very small.
+
+    Examples
+    --------
+    >>> with limit("1 MB"):
+    ...     block(2**20)
+    4096
+
+    """
     return max(SMALLEST, min(entries, int(SHARE * allowed() / (8 * BLOCKS))))
 
 
 def need(size: float, what: str, instead: str) -> None:
-    """Refuse what takes more bytes than are allowed, and say what could be asked instead."""
+    """Raise a `DpradError` if this much memory is not allowed.
+
+    Parameters
+    ----------
+    size
+        Bytes needed.
+    what
+        What needs them, to begin the message.
+    instead
+        What to do instead, to end the message.
+
+    Examples
+    --------
+    >>> need(1000, "A small table", "Choose fewer values.")
+
+    """
     if size > allowed():
         raise DpradError(
-            f"{what} would take {_told(size)}, but {_told(allowed())} may be used. {instead}"
+            f"{what} would take {_shown(size)}, but only {_shown(allowed())} may be used. {instead}"
         )
 
 
@@ -78,16 +153,16 @@ def _bytes(memory: float | str) -> float:
     text = str(memory).strip().lower()
     unit = next((u for u in UNITS if text.endswith(u)), "")
     try:
-        found = float(text.removesuffix(unit)) * UNITS.get(unit, 1.0)
+        size = float(text.removesuffix(unit)) * UNITS.get(unit, 1.0)
     except ValueError:
-        found = 0.0
-    if isinstance(memory, bool) or not 1e6 <= found < float("inf"):
+        size = 0.0
+    if isinstance(memory, bool) or not 1e6 <= size < float("inf"):
         raise DpradError(
-            'memory must be a number of bytes, as 500_000_000 or "500 MB", at least 1 MB, but is '
+            'memory must be at least 1 MB, in bytes or as a string such as "500 MB", but is '
             f"{memory!r}."
         )
-    return found
+    return size
 
 
-def _told(size: float) -> str:
+def _shown(size: float) -> str:
     return f"{size / 1e9:,.1f} GB" if size >= 1e9 else f"{size / 1e6:,.0f} MB"

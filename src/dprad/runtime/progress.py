@@ -1,7 +1,7 @@
-"""Time: when to stop, and how far it is.
+"""Time limits and progress.
 
-Work that may take long tells how far it is to whoever listens: `listen` (the command line does).
-Without a listener nothing is shown, unless the work was asked to.
+Long work reports its progress to listeners: `listen` (the command line does). Without a listener
+nothing is shown, unless requested.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _listeners: list[Listener] = []
 
 @contextmanager
 def listen(listener: Listener) -> Iterator[None]:
-    """Within, `listener(what, done, total)` is told how far work is."""
+    """Within, `listener(what, done, total)` is called with the progress of work."""
     _listeners.append(listener)
     try:
         yield
@@ -29,32 +29,32 @@ def listen(listener: Listener) -> Iterator[None]:
 
 
 def tell(what: str, done: int, total: int) -> None:
-    """Tell all listeners."""
+    """Call all listeners."""
     for listener in _listeners:
         listener(what, done, total)
 
 
 class Stop:
-    """A clock."""
+    """A time limit."""
 
     def __init__(self, begin: float, max_seconds: float | None) -> None:
         limit = None if max_seconds is None else number(max_seconds, "max_seconds", low=0)
         self.end = math.inf if limit is None else begin + limit
 
     def now(self) -> bool:
-        """Whether it is over."""
+        """Whether the time is over."""
         return time.monotonic() >= self.end
 
 
 class Meter:
-    """Progress of one piece of work: to the listeners, or on standard error if `wanted`."""
+    """Progress of one task: to the listeners, or on standard error if `wanted`."""
 
     def __init__(self, wanted: bool, total: int, begin: float, what: str = "runs") -> None:
         self.wanted, self.total, self.begin, self.last = wanted, total, begin, 0.0
         self.what = what
 
     def show(self, done: int) -> None:
-        """Tell; on standard error at most twice a second."""
+        """Report; on standard error at most twice per second."""
         tell(self.what, done, self.total)
         now = time.monotonic()
         if not self.wanted or _listeners or (now - self.last < 0.5 and done < self.total):
@@ -63,7 +63,7 @@ class Meter:
         rate = done / max(now - self.begin, 1e-9)
         left = (self.total - done) / max(rate, 1e-9)
         sys.stderr.write(
-            f"\r{done:,} of {self.total:,} {self.what}, {rate:,.0f} a second, {left:,.0f} s left   "
+            f"\r{done:,} of {self.total:,} {self.what}, {rate:,.0f}/s, {left:,.0f} s left   "
         )
         sys.stderr.flush()
 

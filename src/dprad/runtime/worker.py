@@ -1,7 +1,7 @@
-"""A worker process: runs tasks that come through a pipe, and ends when the pipe does.
+"""A worker process: runs tasks from a pipe, and ends when the pipe closes.
 
-Started as ``python -m dprad.runtime.worker`` by `workers.py`, never by hand. What a task prints
-goes to standard error; the answers go where standard output was. The pipe is read by a thread, so
+Started as ``python -m dprad.runtime.worker`` by `workers.py`, never by hand. Output that a task
+prints goes to standard error; results use the original standard output. A thread reads the pipe, so
 the process ends at once when its parent does, killed or not, whatever the task is doing.
 """
 
@@ -33,11 +33,11 @@ def receive(pipe: BinaryIO) -> bytes | None:
 
 
 def main() -> None:
-    """Work until the end."""
+    """Run tasks until the pipe closes."""
     _die_with(int(sys.argv[1]))
     answers, requests = os.fdopen(os.dup(1), "wb"), os.fdopen(os.dup(0), "rb")
-    os.dup2(2, 1)  # whatever a task prints must not mix with the answers
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # nor may it read what is meant for us
+    os.dup2(2, 1)  # output printed by a task must not mix with the results
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # nor may a task read our input
     tasks: queue.SimpleQueue[bytes] = queue.SimpleQueue()
 
     def read() -> None:
@@ -60,7 +60,7 @@ def main() -> None:
 
 
 def _die_with(parent: int) -> None:
-    """On Linux the kernel sees to it, even if a task never lets another thread run."""
+    """On Linux the kernel ensures it, even if a task never lets another thread run."""
     if sys.platform == "linux":
         import ctypes
         import signal
@@ -71,7 +71,7 @@ def _die_with(parent: int) -> None:
 
 
 def _dumped(answer: tuple[bool, Any]) -> bytes:
-    """The answer as bytes, or what kept it from being so."""
+    """The result as bytes, or the error that prevented it."""
     import cloudpickle
 
     try:

@@ -1,8 +1,8 @@
 """Workers: tasks in threads, in processes of their own, or on a Dask cluster.
 
-A task brings its own stream of random numbers and results come back in order, so any number of
-workers gives the same numbers. A pool lives as long as the call that needs it and is ended by it,
-early or not: nothing is left running. A process that dies is replaced and its task run again.
+A task has its own stream of random numbers and results come back in order, so any number of workers
+gives the same numbers. A pool lives as long as the call that needs it: nothing is left running. A
+process that dies is replaced and its task is run again.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from dprad.errors import DpradError, records_shown, show_records
 from dprad.runtime import memory
 from dprad.runtime.worker import receive, send
 
-# Tasks that are handed to every worker ahead of what has been taken.
+# Tasks submitted per worker ahead of those consumed.
 AHEAD = 4
-# The least memory that a worker is given, whatever the limit.
+# The least memory of a worker, whatever the limit.
 LEAST = 1e6
-# Processes in a row that may die over one task before that is taken for its fault.
+# Number of processes that may die in a row over one task before the task is blamed.
 DEATHS = 3
 # Libraries that would each use all processors.
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
@@ -39,10 +39,10 @@ _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEX
 def stream(
     work: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], workers: int, *, threads: bool
 ) -> Generator[Any, None, None]:
-    """``work(*task)`` for every task, in order, a few ahead of what was taken.
+    """``work(*task)`` for every task, in order, a few ahead of those consumed.
 
-    Threads do for what spends its time in numpy; anything else gets processes. A backend of
-    `joblib.parallel_config`, such as Dask, takes the place of both. It may be closed early.
+    Threads suffice for work that spends its time in numpy; anything else gets processes. A backend
+    of `joblib.parallel_config`, such as Dask, replaces both. It may be closed early.
     """
     if workers == 1:
         yield from (work(*task) for task in tasks)
@@ -63,7 +63,7 @@ def stream(
 def _ordered(
     submit: Callable[[tuple[Any, ...]], Future[Any]], tasks: Iterable[tuple[Any, ...]], workers: int
 ) -> Generator[Any, None, None]:
-    """Results in order, with a few tasks under way; what is not begun when closed is dropped."""
+    """Results in order, with a few tasks in progress; tasks not started are dropped on closing."""
     pending: deque[Future[Any]] = deque()
     rest = iter(tasks)
     try:
@@ -82,7 +82,7 @@ def _ordered(
 def _processes(
     work: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], workers: int
 ) -> Generator[Any, None, None]:
-    """Each thread has a process of its own, hands it tasks and waits for the answers."""
+    """Each thread has a process of its own, sends it tasks and waits for the results."""
     body = pickled(work)
     processes = Processes(body, workers)
     try:
@@ -92,19 +92,19 @@ def _processes(
                     lambda task: pool.submit(processes.run, pickled(task)), tasks, workers
                 )
             finally:
-                processes.end()  # so that no thread waits for an answer
+                processes.end()  # so that no thread waits for a result
     finally:
         processes.end()
 
 
 class Processes:
-    """Worker processes, at most one a thread."""
+    """Worker processes, at most one per thread."""
 
     def __init__(self, body: bytes, count: int) -> None:
         cores = os.cpu_count() or 1
         each = str(max(1, cores // count))
         self.environment = os.environ | {name: each for name in _THREADS if name not in os.environ}
-        # only where dprad is: the rest of the path follows when Python has started
+        # only the path of dprad: the rest follows when Python has started
         home = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
         self.environment["PYTHONPATH"] = os.pathsep.join(filter(None, home))
         self.hello = pickle.dumps(([p or str(Path.cwd()) for p in sys.path], body))
@@ -113,7 +113,7 @@ class Processes:
         self.over = False
 
     def run(self, task: bytes) -> Any:
-        """The answer of this thread's process; a process that dies is replaced."""
+        """The result from this thread's process; a process that dies is replaced."""
         for _ in range(DEATHS):
             process = getattr(self.mine, "process", None) or self._start()
             answer = None
@@ -133,7 +133,7 @@ class Processes:
                 raise DpradError("the work was stopped.")
         raise DpradError(
             f"worker processes died {DEATHS} times over one task: killed, out of memory, or ended "
-            "by what is run. Try workers=1 to see more."
+            "by the code they run. Try workers=1 to see more."
         )
 
     def _start(self) -> subprocess.Popen[bytes]:
@@ -161,7 +161,7 @@ class Processes:
         _ended(process)
 
     def end(self) -> None:
-        """End them all, whatever they are doing."""
+        """End all processes, whatever they are doing."""
         with self.lock:
             self.over, ending = True, self.alive
             self.alive = []
@@ -170,7 +170,9 @@ class Processes:
 
 
 def _answer(process: subprocess.Popen[bytes]) -> bytes | None:
-    """What a process answers; None if it has died, even if a child of its holds the pipe."""
+    """The result from a process; None if it has died, even if one of its children holds the
+    pipe.
+    """
     assert process.stdout is not None
     if os.name == "posix":
         while not select.select([process.stdout], [], [], 1.0)[0]:
@@ -180,7 +182,7 @@ def _answer(process: subprocess.Popen[bytes]) -> bytes | None:
 
 
 def _ended(process: subprocess.Popen[bytes]) -> None:
-    """With whatever it has started: it leads a session of its own."""
+    """End it with everything it has started: it leads its own session."""
     if os.name == "posix":
         with suppress(OSError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -193,23 +195,23 @@ def _ended(process: subprocess.Popen[bytes]) -> None:
 
 
 def pickled(thing: Any) -> bytes:
-    """As bytes, functions and closures too."""
+    """As bytes, including functions and closures."""
     import cloudpickle
 
     try:
         return bytes(cloudpickle.dumps(thing))
     except Exception as error:
         raise DpradError(
-            "workers must be 1 here: what is run cannot be sent to another process "
+            "workers must be 1 here: the function cannot be sent to another process "
             f"({type(error).__name__})."
         ) from None
 
 
 # -- other backends --------------------------------------------------------------------------------
 def _elsewhere() -> bool:
-    """Whether joblib was told to run somewhere else than on this machine."""
+    """Whether joblib is configured to run elsewhere than on this machine."""
     if "joblib" not in sys.modules:
-        return False  # nobody can have told it anything
+        return False  # joblib was never imported, so it was not configured
     from joblib.parallel import get_active_backend
 
     kind = type(get_active_backend()[0]).__module__
@@ -219,7 +221,7 @@ def _elsewhere() -> bool:
 def _joblib(
     work: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], workers: int
 ) -> Generator[Any, None, None]:
-    """A few tasks at a time through joblib's backend, drained before the next few."""
+    """A few tasks at a time through joblib's backend, all finished before the next few."""
     from itertools import islice
 
     from joblib import Parallel, delayed
@@ -238,14 +240,16 @@ def _within(limit: float | None, shown: bool, work: Callable[..., Any], *task: A
 
 @contextmanager
 def cluster(address: str) -> Iterator[int]:
-    """Within, `stream` runs on the Dask cluster at this address; gives how many at once."""
+    """Within, `stream` runs on the Dask cluster at this address; yields the number of workers."""
     try:
         import distributed
         from joblib import parallel_config
     except ImportError:
         raise DpradError("a cluster needs Dask: pip install 'dprad[cluster]'.") from None
     if not address.startswith(("tcp://", "tls://", "ws://", "wss://")):
-        raise DpradError(f"--cluster must be an address as tcp://host:8786, but is {address!r}.")
+        raise DpradError(
+            f"--cluster must be an address such as tcp://host:8786, but is {address!r}."
+        )
     connect: Any = distributed.Client
     try:
         client = connect(address, timeout=10, set_as_default=False)

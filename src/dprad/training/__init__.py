@@ -1,1 +1,1 @@
-"""DP-SGD: what a training promises, how it looks to an attacker, and what it gives away."""
+"""DP-SGD: the promise of a training, what an attacker sees of it, and what it reveals."""

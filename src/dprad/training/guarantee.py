@@ -1,14 +1,14 @@
-"""DP-SGD: what a training promises, add-remove, from its noise multiplier, sample rate and steps.
+"""DP-SGD: the add-remove promise of a training, from noise multiplier, sample rate and steps.
 
 Each step adds Gaussian noise of noise_multiplier times the clipping norm to a sum of clipped
 gradients in which the person takes part with probability `sample_rate` (Poisson sampling). Full
 batch is Gaussian DP with ``mu = sqrt(steps)/noise_multiplier``, exactly. Otherwise the distribution
-of privacy losses of a step is put on a grid, each cell shared between its ends so that the result
-dominates, and composed by one Fourier transform; both directions, since they differ. Converting to
-replace-one (THEORY: removing, then adding) is done by the guarantee itself.
+of privacy losses of a step is put on a grid, each cell split between its ends so that the result
+dominates, and composed by one Fourier transform; both directions, since they differ. The guarantee
+itself converts to replace-one (removing, then adding).
 
-What is *not* covered: shuffled batches of fixed size, for which the Poisson numbers are customary
-but not proven.
+Shuffled batches of fixed size are *not* covered; the Poisson numbers are customary for them, but
+not proven.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from dprad.model.gaussian_losses import sampled_gaussian_losses
 from dprad.model.guarantees import ADD_REMOVE, GaussianDP, Guarantee, of_directions
 from dprad.model.parameters import Goal
 
-# Grid points for a standard deviation of one step's loss: the grid adds up to (1/2/FINE)^2 of its
-# variance, so 0.01% of noise. And for the loss of not being drawn, which is about the rate.
+# Grid points per standard deviation of one step's loss: the grid adds up to (1/2/FINE)^2 of its
+# variance, so 0.01% of noise. Likewise for the loss of not being drawn, which is about the rate.
 FINE, RATE = 40, 10
-# Points that one step's distribution may have by default, and at all.
+# Most points of one step's distribution, by default and at all.
 MAX_POINTS, LIMIT = 2**20, 2**23
-# Noise multipliers beyond these are no noise, or nothing but noise.
+# Outside this range a noise multiplier means no noise, or only noise.
 LEAST, MOST = 0.01, 1e6
 
 
@@ -51,13 +51,19 @@ def dpsgd(
     Parameters
     ----------
     noise_multiplier
-        Standard deviation of the noise over the clipping norm.
+        Standard deviation of the noise divided by the clipping norm.
     sample_rate
-        Chance that a record takes part in a step; 1 for full batch.
+        Probability that a record takes part in a step; 1 for full batch.
     steps
         Number of steps.
     grid
-        Distance of the privacy losses; default: a fortieth of the standard deviation of one step.
+        Spacing of the grid of privacy losses; default: a fortieth of the standard deviation of one
+        step.
+
+    Returns
+    -------
+    Guarantee
+        Add-remove.
 
     Examples
     --------
@@ -71,7 +77,7 @@ def dpsgd(
     count = whole(steps, "steps", low=1)
     if sigma < LEAST:
         raise DpradError(
-            f"noise_multiplier must be at least {LEAST:g}, but is {noise_multiplier!r}: that "
+            f"noise_multiplier must be at least {LEAST:g}, but is {noise_multiplier!r}, which "
             "promises nothing."
         )
     if rate == 0:

@@ -1,12 +1,12 @@
 """DP-SGD as a mechanism: one record among known ones goes in, a whole private training comes out.
 
 Every step adds the clipped gradients of the records that take part and Gaussian noise of standard
-deviation ``sigma clip``. The attacker sees all of it but the one record: initial weights, known
-records, every noisy sum. What he can learn is then in one number a candidate z, the log-likelihood
+deviation ``sigma clip``. The attacker sees everything but the one record: initial weights, known
+records, every noisy sum. All they can learn is one number per candidate z, the log-likelihood
 
     l_z = sum_t  <u_t, g_zt> / s^2 - |g_zt|^2 / (2 s^2),      s = sigma clip,
 
-where u_t is the noisy sum less the known gradients and g_zt the clipped gradient of z at the
+where u_t is the noisy sum minus the known gradients and g_zt the clipped gradient of z at the
 weights of step t. (The paper drops the norms and multiplies step-wise mixtures; this is exact.)
 With Poisson sampling every step is a mixture, ``log(1 - q + q e^(...))``, for an attacker who also
 sees which *known* records were drawn. These numbers are kept while the training runs, for many
@@ -40,10 +40,10 @@ from dprad.training.records import checked
 if TYPE_CHECKING:
     import torch
 
-# Bytes that a chunk of trainings may take on the CPU, where small chunks stay in the cache; share
-# of the free memory that it may take on a GPU, and the most trainings in one.
+# Bytes of a chunk of trainings on the CPU, where small chunks stay in the cache; its share of the
+# free memory on a GPU; and the most trainings in a chunk.
 CPU_BYTES, GPU_SHARE, MOST_RUNS = 2**24, 0.5, 2**14
-# Seconds from which on it is said how long the CPU will take.
+# Durations beyond this many seconds on the CPU are announced.
 LONG = 10.0
 
 
@@ -51,30 +51,46 @@ LONG = 10.0
 class DPSGD(Categorical):
     """Private training, seen by an attacker who knows all records but one.
 
-    Attributes
+    Parameters
     ----------
     model
         A `torch.nn.Module`. Plain perceptrons (`nn.Sequential` of `nn.Linear` and activations) run
         many times faster than others.
-    known, candidates
-        Pairs (records, labels): the rest of the data, and whom the last record may be. A prior has
-        the numbers 0, 1, ... of the candidates in a column `candidate`, or as its only column.
-    clip, sigma
-        Clipping norm, and noise over it.
-    steps, learning_rate
-        Steps of plain SGD. The sum is divided by the number of records that are expected.
+    known
+        Pair (records, labels): the rest of the data.
+    candidates
+        Pair (records, labels): who the last record may be. A prior has the numbers 0, 1, ... of the
+        candidates in a column `candidate`, or as its only column.
+    clip
+        Clipping norm.
+    sigma
+        Standard deviation of the noise divided by the clipping norm.
+    steps
+        Number of steps of plain SGD.
+    learning_rate
+        Learning rate. The sum is divided by the expected number of records.
     sample_rate
-        1 for full batches, else the chance of every record to be drawn for a step (Poisson).
+        1 for full batches, else the probability that a record is drawn for a step (Poisson).
     loss
-        ``loss(outputs, labels)``, one number a record; default: cross-entropy.
+        ``loss(outputs, labels)``, one number per record; default: cross-entropy.
     fresh
-        Whether every training begins with new random weights (which the attacker sees), or with the
+        Whether every training starts with new random weights (which the attacker sees), or with the
         model's own.
     device
         Default: the GPU if there is one.
     chunk
-        Trainings that are run at once; default: what the device can hold. The same seed, chunk and
-        device give the same numbers.
+        Trainings run at once; default: what the device can hold. The same seed, chunk and device
+        give the same numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from torch import nn
+    >>> x, y = np.eye(4), np.array([0, 1, 0, 1])
+    >>> training = DPSGD(model=nn.Linear(4, 2), known=(x[:2], y[:2]), candidates=(x[2:], y[2:]),
+    ...                  clip=1.0, sigma=2.0, steps=3, learning_rate=0.1)
+    >>> training.size, round(training.guarantee.mu, 6)     # sqrt(3)/2
+    (2, 0.866025)
 
     """
 
@@ -100,11 +116,11 @@ class DPSGD(Categorical):
             raise DpradError("DPSGD needs PyTorch: pip install 'dprad[torch]'.") from None
         put = object.__setattr__
         put(self, "clip", _positive(self.clip, "clip", "It is the clipping norm."))
-        put(self, "sigma", _positive(self.sigma, "sigma", "Without noise the record is laid open."))
+        put(self, "sigma", _positive(self.sigma, "sigma", "Without noise the record is revealed."))
         if not LEAST <= self.sigma <= MOST:
             raise DpradError(
-                f"sigma must be between {LEAST:g} and {MOST:g}, but is {self.sigma!r}: that is no "
-                "noise, or nothing but noise."
+                f"sigma must be between {LEAST:g} and {MOST:g}, but is {self.sigma!r}, which is no "
+                "noise, or only noise."
             )
         put(self, "steps", whole(self.steps, "steps", low=1))
         put(self, "learning_rate", number(self.learning_rate, "learning_rate"))
@@ -126,21 +142,36 @@ class DPSGD(Categorical):
         return len(self.labels)
 
     def read(self, question: Question) -> Column:
-        """The numbers 0, 1, ... of the candidates, in a column of that name."""
+        """The numbers 0, 1, ... of the candidates, from the column of that name.
+
+        Parameters
+        ----------
+        question
+            A prepared prior, threat and query.
+
+        Returns
+        -------
+        ndarray
+            One number per record.
+
+        """
         if callable(question.query):
             return question.codes(self.size, "DPSGD")
         return question.numbers("candidate", self.size, "DPSGD")
 
     @property
     def guarantee(self) -> Guarantee:
-        """Add-remove: the absent person's gradient is zero. Replaced records: ``replace_one()``."""
+        """Add-remove: the absent person's gradient is zero. For replaced records:
+        ``replace_one()``.
+        """
         return dpsgd(noise_multiplier=self.sigma, sample_rate=self.sample_rate, steps=self.steps)
 
     @property
     def paper_guarantee(self) -> Guarantee:
-        """What the paper takes for a promise about *replaced* records. It is none: too strong.
+        """The curve that the paper uses for *replaced* records. It is too strong to be a promise.
 
-        A replaced gradient moves by up to twice the clipping norm. Here to redraw its curves.
+        A replaced gradient moves by up to twice the clipping norm. Kept to redraw the paper's
+        curves.
         """
         if self.sample_rate < 1:
             raise DpradError("the paper's curve is for full batches, but sample_rate is below 1.")
@@ -156,21 +187,41 @@ class DPSGD(Categorical):
         )
 
     def prior(self) -> Prior:
-        """All candidates equally likely, as a table with the columns candidate and label."""
+        """All candidates equally likely, as a table with the columns candidate and label.
+
+        Returns
+        -------
+        Prior
+            A finite prior.
+
+        """
         labels = self.labels.tolist()
         return Prior.from_counts(
             dict.fromkeys(enumerate(labels), 1), columns=["candidate", "label"]
         )
 
     def sample(self, records: Any, rng: np.random.Generator) -> FloatArray:
-        """A training for each candidate code; see the module for what an output is.
+        """One training per candidate code; see the module for the form of an output.
 
-        O(steps) gradients of all records a training; memory a chunk of trainings.
+        O(steps) gradients of all records per training; memory for one chunk of trainings.
+
+        Parameters
+        ----------
+        records
+            Codes of candidates.
+        rng
+            A numpy `Generator`.
+
+        Returns
+        -------
+        ndarray
+            One 2 x m table per training.
+
         """
         import torch
 
         codes = categories(records, self.size, "DPSGD").reshape(-1)
-        found = np.empty((len(codes), 2, self.size))
+        outputs = np.empty((len(codes), 2, self.size))
         size, begin = self.chunk or self._chunk(), time.monotonic()
         meter = Meter(sys.stderr.isatty(), len(codes), begin, what="trainings")
         for a in range(0, len(codes), size):
@@ -178,17 +229,17 @@ class DPSGD(Categorical):
             generator.manual_seed(int(rng.integers(2**63)))
             some = torch.as_tensor(codes[a : a + size]).to(self.device)
             with torch.no_grad():
-                found[a : a + size] = self._train(some, generator).cpu().numpy()
+                outputs[a : a + size] = self._train(some, generator).cpu().numpy()
             if a == 0 and self.device == "cpu":
                 self._tell(time.monotonic() - begin, len(some), len(codes))
             meter.show(min(a + size, len(codes)))
         meter.close()
-        if not np.all(np.isfinite(found)):
+        if not np.all(np.isfinite(outputs)):
             raise DpradError(
-                "the training diverged: gradients are not finite. Lower learning_rate, or look at "
+                "the training diverged: gradients are not finite. Lower learning_rate, or check "
                 "the data."
             )
-        return found
+        return outputs
 
     def _train(self, codes: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
         import torch
@@ -198,7 +249,7 @@ class DPSGD(Categorical):
         known = len(self.known[1])
         rate = self.learning_rate * self.clip / (q * (known + 1)) if q > 0 else 0.0
         options: Any = {"dtype": weights[0].dtype, "device": weights[0].device}
-        found = torch.zeros(runs, 2, self.size, dtype=torch.float64, device=weights[0].device)
+        output = torch.zeros(runs, 2, self.size, dtype=torch.float64, device=weights[0].device)
         drawn = present = None
         for _ in range(self.steps):
             if q < 1:
@@ -221,14 +272,14 @@ class DPSGD(Categorical):
                     torch.full_like(score, math.log1p(-q)),
                     score + (math.log(q) if q > 0 else -math.inf),
                 )
-            found[:, 0] += score
-            found[:, 1] += product * self.clip**2
+            output[:, 0] += score
+            output[:, 1] += product * self.clip**2
             for w, t, g in zip(weights, step.total, seen, strict=True):
                 w.sub_(t.add_(g), alpha=rate)
-        return found
+        return output
 
     def _chunk(self) -> int:
-        """Trainings that fit at once."""
+        """The number of trainings that fit at once."""
         import torch
 
         each = self.engine.bytes_a_run()
@@ -238,7 +289,7 @@ class DPSGD(Categorical):
         return int(min(max(1, free // each), MOST_RUNS))
 
     def _tell(self, seconds: float, done: int, total: int) -> None:
-        """That it takes long, where it does."""
+        """Announce a long duration."""
         left = seconds * (total - done) / done
         if left > LONG:
             sys.stderr.write(
@@ -246,7 +297,21 @@ class DPSGD(Categorical):
             )
 
     def log_likelihood(self, outputs: Any, records: Any) -> FloatArray:
-        """Log-density of outputs given candidates, up to a number that they share; broadcasts."""
+        """Log-density of outputs given candidates, up to a common constant; broadcasts.
+
+        Parameters
+        ----------
+        outputs
+            Outputs of `sample`.
+        records
+            Codes of candidates.
+
+        Returns
+        -------
+        ndarray
+            Logarithms.
+
+        """
         scores = np.asarray(outputs)[..., 0, :]
         codes = np.asarray(records)
         shape = np.broadcast_shapes(scores.shape[:-1], codes.shape)
@@ -273,7 +338,7 @@ class DPSGD(Categorical):
 
 
 def _positive(value: Any, name: str, hint: str) -> float:
-    found = number(value, name, low=0, hint=hint)
-    if found == 0:
+    result = number(value, name, low=0, hint=hint)
+    if result == 0:
         raise DpradError(f"{name} must be positive, but is {value!r}. {hint}")
-    return found
+    return result

@@ -1,8 +1,8 @@
-"""What a white-box attacker sees of a real Opacus training, and what it tells about a record.
+"""What a white-box attacker sees of a real Opacus training, and what it reveals about a record.
 
-`record` takes down, before every step, the weights and the noisy gradient that the optimiser is
-about to use. Scoring puts all steps side by side, as if they were trainings of their own
-(`dprad.training.gradients`), and adds up the exact log-likelihoods of the candidates.
+`record` stores, before every step, the weights and the noisy gradient that the optimiser is about
+to use. Scoring treats all steps as separate trainings (`dprad.training.gradients`) and adds up the
+exact log-likelihoods of the candidates.
 """
 
 from __future__ import annotations
@@ -21,15 +21,36 @@ from dprad.numerics.arrays import FloatArray
 from dprad.training.gradients import engine
 from dprad.training.records import checked
 
-# Optimisers whose clipping and noise are those that are scored.
+# Optimisers whose clipping and noise match the score.
 KINDS = ("DPOptimizer", "DPOptimizerFastGradientClipping")
 
 
 @dataclass(slots=True, eq=False, repr=False)
 class Recording:
-    """Weights and noisy sums of gradients, step by step. Memory: steps times twice the weights.
+    """Weights and noisy sums of gradients, step by step; made by `record`.
 
-    `clips` and `sigmas` are those of each step: schedulers may change them.
+    Memory: steps times twice the weights.
+
+    Parameters
+    ----------
+    parameters
+        The trained parameters.
+    clips
+        Clipping norm of each step; schedulers may change it.
+    sigmas
+        Noise multiplier of each step; schedulers may change it.
+    batches
+        Expected batch size of each step.
+    weights
+        Weights before each step.
+    sums
+        Noisy sum of gradients of each step.
+
+    Examples
+    --------
+    >>> Recording([])
+    Recording(0 steps, 0 weights)
+
     """
 
     parameters: list[Any]
@@ -45,7 +66,7 @@ class Recording:
 
     @property
     def steps(self) -> int:
-        """Steps that were recorded."""
+        """Number of recorded steps."""
         return len(self.sums)
 
     def scores(
@@ -58,22 +79,29 @@ class Recording:
         sample_rate: float = 1.0,
         drawn: Sequence[Any] | None = None,
     ) -> FloatArray:
-        """Log-likelihood of each candidate, up to a number that they share.
+        """Log-likelihood of each candidate, up to a common constant.
 
         Parameters
         ----------
         model
-            The model that was trained, wrapped by Opacus or not.
-        known, candidates
-            Pairs (records, labels): the rest of the data, and whom the last record may be.
+            The trained model, wrapped by Opacus or not.
+        known
+            Pair (records, labels): the rest of the data.
+        candidates
+            Pair (records, labels): who the last record may be.
         loss
-            ``loss(outputs, labels)``, one number a record; default: cross-entropy.
+            ``loss(outputs, labels)``, one number per record; default: cross-entropy.
         sample_rate
-            1 for full batches, else the chance of a record to be drawn for a step.
+            1 for full batches, else the probability that a record is drawn for a step.
         drawn
-            With sampling: for every step the numbers of the *known* records that were drawn.
-            The attacker sees those; whether the candidate was drawn he does not. Batches that are
-            shuffled instead of drawn are scored as if drawn.
+            With sampling: for every step, the numbers of the *known* records that were drawn. The
+            attacker sees those, but not whether the candidate was drawn. Shuffled batches are
+            scored as if drawn.
+
+        Returns
+        -------
+        ndarray
+            One number per candidate.
 
         """
         import torch
@@ -93,7 +121,7 @@ class Recording:
         mask = _mask(drawn, self.steps, count, rate)
         if mask is None:
             self._whole(count + 1)
-        found = torch.zeros(len(records) - count, dtype=torch.float64, device=device)
+        total = torch.zeros(len(records) - count, dtype=torch.float64, device=device)
         for t in range(self.steps):
             # a step is a training of its own
             made = engine(bare, records, labels, count, loss, self.clips[t])
@@ -108,11 +136,11 @@ class Recording:
             if rate < 1:
                 absent = torch.full_like(score, math.log1p(-rate))
                 score = torch.logaddexp(absent, score + math.log(max(rate, 1e-300)))
-            found += score
-        return np.asarray(found.cpu().numpy())
+            total += score
+        return np.asarray(total.cpu().numpy())
 
     def _whole(self, people: int) -> None:
-        """Without `drawn` every step must have had the whole data."""
+        """Without `drawn`, every step must have used the whole data."""
         for size in self.batches:
             if size is not None and abs(size - people) > 0.5:
                 raise DpradError(
@@ -122,7 +150,7 @@ class Recording:
 
 
 def _unhooked(model: Any) -> Any:
-    """A copy of the model without Opacus's own hooks, which know no functional calls."""
+    """A copy of the model without Opacus's own hooks, which do not support functional calls."""
     model = copy.deepcopy(model)
     for module in model.modules():
         for hooks in (
@@ -144,14 +172,19 @@ def _of_opacus(hook: Any) -> bool:
 
 @contextmanager
 def record(optimizer: Any) -> Iterator[Recording]:
-    """Take down a training with Opacus, to score candidates against it.
+    """Record a training with Opacus, to score candidates against it.
 
-    ``with record(optimizer) as run: ...`` around the training, then ``run.scores(...)``.
+    Use ``with record(optimizer) as run: ...`` around the training, then ``run.scores(...)``.
 
     Parameters
     ----------
     optimizer
         The `DPOptimizer` that Opacus made.
+
+    Yields
+    ------
+    Recording
+        It fills up during the training.
 
     """
     if type(optimizer).__name__ not in KINDS or not hasattr(optimizer, "attach_step_hook"):
@@ -160,7 +193,9 @@ def record(optimizer: Any) -> Iterator[Recording]:
             f"for all weights: {' or '.join(KINDS)}), but got a {type(optimizer).__name__}."
         )
     if float(optimizer.noise_multiplier) == 0:
-        raise DpradError("the optimiser adds no noise: the record is laid open, nothing to score.")
+        raise DpradError(
+            "the optimiser adds no noise, so the record is revealed: nothing to score."
+        )
     run = Recording(list(optimizer.params))
     before = optimizer.step_hook
 
@@ -184,9 +219,9 @@ def record(optimizer: Any) -> Iterator[Recording]:
 
 
 def _mask(drawn: Any, steps: int, count: int, rate: float) -> Any:
-    """Which known records take part in which step; None: all in all."""
+    """Which known records take part in which step; None: all of them in every step."""
     if drawn is not None and rate == 1:
-        raise DpradError("drawn goes with sample_rate below 1: the chance of being drawn.")
+        raise DpradError("drawn needs sample_rate below 1, the probability of being drawn.")
     if drawn is None:
         if rate < 1:
             raise DpradError(
@@ -194,7 +229,7 @@ def _mask(drawn: Any, steps: int, count: int, rate: float) -> Any:
             )
         return None
     if len(drawn) != steps:
-        raise DpradError(f"drawn must have one entry a step ({steps}), but has {len(drawn)}.")
+        raise DpradError(f"drawn must have one entry per step ({steps}), but has {len(drawn)}.")
     mask = np.zeros((steps, count))
     for t, numbers in enumerate(drawn):
         at = np.asarray(numbers, dtype=int).reshape(-1)

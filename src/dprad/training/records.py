@@ -1,4 +1,4 @@
-"""Records of a training, checked: known ones, candidates, and a model that keeps them apart."""
+"""Validation of a training: known records, candidates, and a model that treats them separately."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def checked(
     model: Any, known: Any, candidates: Any, loss: Any, device: Any, dtype: Any
 ) -> tuple[torch.Tensor, torch.Tensor, int]:
-    """All records, known ones first, and their labels; the number of known ones."""
+    """All records, known ones first, their labels, and the number of known ones."""
     import torch
 
     if not isinstance(model, torch.nn.Module):
@@ -29,7 +29,7 @@ def checked(
     x1, y1 = _pair(candidates, "candidates")
     if x0.shape[1:] != x1.shape[1:]:
         raise DpradError(
-            f"known and candidates must be alike, but their records have the shapes "
+            f"known and candidates must have records of one shape, but have "
             f"{x0.shape[1:]} and {x1.shape[1:]}."
         )
     _apart(x0, y0, x1, y1)
@@ -52,7 +52,7 @@ def _pair(pair: Any, name: str) -> tuple[FloatArray, Any]:
         raise DpradError(f"{name} must be a pair (records, labels) of arrays of numbers.") from None
     if x.ndim < 2 or len(x) != len(y) or y.ndim != 1 or not len(x):
         raise DpradError(
-            f"{name} must be a pair (records, labels) with one label a record, but their shapes "
+            f"{name} must be a pair (records, labels) with one label per record, but their shapes "
             f"are {x.shape} and {y.shape}."
         )
     for values in (x, y):
@@ -67,20 +67,20 @@ def _first(x: FloatArray) -> int:
 
 
 def _apart(x0: FloatArray, y0: Any, x1: FloatArray, y1: Any) -> None:
-    """No candidate may be among the known records, or stand twice."""
+    """No candidate may be among the known records, or occur twice."""
     seen = {(a.tobytes(), b): "also known" for a, b in zip(x0, y0.tolist(), strict=True)}
     for i, (a, b) in enumerate(zip(x1, y1.tolist(), strict=True)):
         key = (a.tobytes(), b)
         if key in seen:
             raise DpradError(
                 f"candidate {i} is {seen[key]}. The attacker knows the known records and looks "
-                "for another one: leave it out."
+                "for a different one: leave it out."
             )
         seen[key] = f"the same as candidate {i}"
 
 
 def _per_record(model: Any, records: Any, labels: Any, loss: Any, known: int) -> None:
-    """The loss of a record must not depend on who stands beside it, nor on chance."""
+    """The loss of a record must not depend on other records, nor on chance."""
     import torch
     from torch import nn
 
@@ -93,8 +93,8 @@ def _per_record(model: Any, records: Any, labels: Any, loss: Any, known: int) ->
             )
         if isinstance(module, nn.modules.dropout._DropoutNd) and module.training and module.p > 0:
             raise DpradError(
-                f"model has dropout ({name}), whose chance the attacker would have to know. Call "
-                "model.eval(), or leave it out."
+                f"model has dropout ({name}), whose random numbers the attacker would need. "
+                "Call model.eval(), or remove it."
             )
     model = copy.deepcopy(model).to(records.device, records.dtype)
     with torch.no_grad():
@@ -112,13 +112,13 @@ def _per_record(model: Any, records: Any, labels: Any, loss: Any, known: int) ->
             raise DpradError(f"loss does not take the model's outputs: {error}") from None
     if each.shape != (len(output),):
         raise DpradError(
-            f"loss must return one number a record, but returned the shape {tuple(each.shape)} for "
+            f"loss must return one number per record, but returned shape {tuple(each.shape)} for "
             f"{len(output)} records. Use reduction='none'."
         )
     if not torch.allclose(each[:1], alone.reshape(1), rtol=1e-3, atol=1e-5):
         raise DpradError(
-            "the loss of a record depends on the records beside it, so that gradients of single "
-            "records cannot be clipped. Batch normalisation does that; use GroupNorm or LayerNorm."
+            "the loss of a record depends on other records, so gradients of single records cannot "
+            "be clipped. Batch normalisation does that; use GroupNorm or LayerNorm."
         )
 
 
@@ -126,11 +126,11 @@ def _known_labels(labels: Any, output: Any, known: int) -> None:
     """Whole numbers below the number of outputs."""
     if output.dim() != 2:
         raise DpradError(
-            f"model must return one row of class scores a record, but returned the shape "
+            f"model must return one row of class scores per record, but returned shape "
             f"{tuple(output.shape)}. Give a loss of your own for other models."
         )
     if labels.is_floating_point():
-        raise DpradError("labels must be whole numbers 0, 1, ...; give a loss for other ones.")
+        raise DpradError("labels must be whole numbers 0, 1, ...; give a loss for other labels.")
     wrong = ((labels < 0) | (labels >= output.shape[1])).nonzero()
     if len(wrong):
         i = int(wrong[0])

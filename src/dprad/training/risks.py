@@ -1,9 +1,9 @@
 """What attackers gain from a private training, in every form, from one set of runs.
 
 The posterior form (`exact.posterior`) and counted successes estimate the same RAD of the same
-optimal attack; the first has a standard error several times smaller. Beside them stand the paper's
-rule, every bound of the table, and the paper's curve, which is no bound (a replaced gradient moves
-by twice the clipping norm).
+optimal attack; the first has a standard error several times smaller. Also reported: the paper's
+rule, every bound of the table, and the paper's curve, which is not a bound (a replaced gradient
+moves by twice the clipping norm).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class TrainingRisk:
     Attributes
     ----------
     knows
-        What the attacker knows of the person.
+        What the attacker knows about the person.
     rad, error, interval
         Extra risk of the optimal attack, posterior form: estimate, standard error, interval.
     counted, counted_error, counted_interval
@@ -48,15 +48,26 @@ class TrainingRisk:
     success, success_interval
         How often it is right with the person in the data.
     rero, rero_interval
-        How often the attack that maximises just that is right.
+        How often the attack that maximises the success rate is right.
     paper_rule, paper_rule_interval
         Extra risk of the paper's rule, counted.
     bound, bound_title
-        The smallest bound that holds; all of them in `bounds`.
+        The smallest valid bound; all of them are in `bounds`.
     paper_bound
         The paper's curve. Not a bound; None with sampling.
     trainings
-        Runs behind these numbers.
+        Number of runs behind these numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from torch import nn
+    >>> x, y = np.eye(4), np.array([0, 1, 0, 1])
+    >>> training = DPSGD(model=nn.Linear(4, 2), known=(x[:2], y[:2]), candidates=(x[2:], y[2:]),
+    ...                  clip=1.0, sigma=2.0, steps=3, learning_rate=0.1)
+    >>> risk = training_risks(training, trials=20)[0]
+    >>> risk.knows, risk.trainings
+    ('nothing', 20)
 
     """
 
@@ -80,7 +91,14 @@ class TrainingRisk:
     trainings: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
+        """The risk as plain data.
+
+        Returns
+        -------
+        dict
+            Only numbers, strings, lists and dicts.
+
+        """
         plain = {f: getattr(self, f) for f in self.__slots__ if f != "bounds"}
         return plain | {"bounds": [b.to_dict() for b in self.bounds]}
 
@@ -110,12 +128,33 @@ def training_risks(
     mechanism
         The training.
     trials
-        Trainings to run; the record is drawn from the prior each time.
-    prior, threats, query
-        Default: all candidates equally likely; attackers who know nothing, the label, everything.
-        A prior numbers the candidates 0, 1, ... in a column `candidate`, or in its only column.
-    confidence, rng
-        Of the intervals; seed.
+        Number of trainings to run; each draws its record from the prior.
+    prior
+        The candidates, numbered 0, 1, ... in a column `candidate` or in the only column. Default:
+        all equally likely.
+    threats
+        One or more attackers. Default: they know nothing, the label, or everything.
+    query
+        What the mechanism reads from a record, as for `assess`.
+    confidence
+        Confidence level of the intervals, between 0 and 1.
+    rng
+        Seed, `SeedSequence` or `Generator`. The same seed gives the same result.
+
+    Returns
+    -------
+    list of TrainingRisk
+        One per threat.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from torch import nn
+    >>> x, y = np.eye(4), np.array([0, 1, 0, 1])
+    >>> training = DPSGD(model=nn.Linear(4, 2), known=(x[:2], y[:2]), candidates=(x[2:], y[2:]),
+    ...                  clip=1.0, sigma=2.0, steps=3, learning_rate=0.1)
+    >>> [risk.knows for risk in training_risks(training, trials=20)]
+    ['nothing', ['label'], 'everything']
 
     """
     if not isinstance(mechanism, DPSGD):
@@ -167,8 +206,8 @@ def _risk(
 
     right, luck = count(best_attack(mechanism, question))
     ruled = count(paper_attack(mechanism, prior=prior, threat=threat, query=query))
-    found = bounds.evaluate(mechanism.guarantee, game)
-    best, bound = bounds.least(found, "rad")
+    table = bounds.evaluate(mechanism.guarantee, game)
+    best, bound = bounds.least(table, "rad")
     paper = None
     if mechanism.sample_rate == 1:
         curve = bounds.evaluate(mechanism.paper_guarantee, game)
@@ -191,7 +230,7 @@ def _risk(
         paper_rule_interval=interval_of(*ruled, game, level),
         bound=bound,
         bound_title=best.title,
-        bounds=found,
+        bounds=table,
         paper_bound=paper,
         trainings=n,
     )

@@ -1,1 +1,1 @@
-"""The questions users ask, one file each."""
+"""The questions users ask, one per file."""

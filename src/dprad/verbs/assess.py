@@ -19,12 +19,12 @@ from dprad.model.threats import Threat
 from dprad.numerics.random import Seed, seed
 from dprad.runtime.memory import limit
 
-# Beyond this share of unique rows a sample says little about the population.
+# With a larger share of unique rows, a sample says little about the population.
 ALONE = 0.2
 _INFORMED = "The attacker may know every other record, the prior and the mechanism."
 _INDEPENDENT = "Records of different people are independent draws from the prior."
 _FREE = "Nothing is assumed about the population: the number holds for every prior."
-_PROMISE = "The promise is kept; that is not tested here."
+_PROMISE = "The promise is kept; this is not tested here."
 _IMPLEMENTED = "The implementation draws exactly from the mechanism's distribution."
 
 
@@ -45,22 +45,28 @@ def assess(
     Parameters
     ----------
     subject
-        A guarantee (what is promised): the tightest valid bound, all in ``risk.bounds``. Or a
-        mechanism (what is run): the exact risk.
+        A guarantee (what is promised) gives the tightest valid bound; all bounds are in
+        ``risk.bounds``. A mechanism (what is run) gives the exact risk.
     prior
         The population: ``Prior.from_data(...)``, or ``Prior.unknown()`` to assume nothing.
     threat
-        The attacker; default: knows nothing and must guess the whole record exactly.
+        The attacker. By default they know nothing and must guess the whole record exactly.
     query
-        What the mechanism reads of a record: a column, several, or a callable on the support.
-        Default: the only column, or the target if that is one column, or the whole record.
-    trials, confidence, rng, workers
-        Draws, confidence of the interval, seed (or `SeedSequence`, or `Generator`) and threads,
-        where the risk can only be estimated (compositions, and tolerances with large unary
-        encodings). The same seed gives the same result, for any number of workers.
+        What the mechanism reads from a record: a column, a list of columns, or a callable on the
+        support. Default: the only column, else the target if it is a single column, else the whole
+        record.
+    trials
+        Number of draws, used only where the risk must be estimated (compositions, and tolerances
+        with large unary encodings).
+    confidence
+        Confidence level of the interval, between 0 and 1.
+    rng
+        Seed, `SeedSequence` or `Generator`. The same seed gives the same result.
+    workers
+        Number of threads for the draws. It does not change the result.
     memory
-        The most to hold at once, in bytes or as "500 MB" (default: what the machine has). Tighter
-        is slower; a question that cannot be answered within is refused with a sentence.
+        Memory limit, in bytes or as "500 MB"; default: what the machine has. A tighter limit is
+        slower. A question that does not fit raises a `DpradError`.
 
     Returns
     -------
@@ -84,7 +90,7 @@ def assess(
 
 
 def sampled(trials: int, confidence: float, rng: Seed, workers: int = 1) -> Sampling:
-    """How to sample where a risk can only be estimated, checked."""
+    """Validated settings for a risk that can only be estimated."""
     return Sampling(
         trials=whole(trials, "trials", low=2),
         confidence=number(confidence, "confidence", low=0, high=1),
@@ -94,10 +100,10 @@ def sampled(trials: int, confidence: float, rng: Seed, workers: int = 1) -> Samp
 
 
 def answer(subject: Any, question: Question, sampling: Sampling) -> Risk:
-    """The risk of a guarantee or a mechanism, for a question that is prepared already."""
+    """The risk of a guarantee or a mechanism, for a prepared question."""
     if isinstance(subject, Guarantee):
         if question.query is not None:
-            raise DpradError("query says what a mechanism reads; a guarantee takes none.")
+            raise DpradError("query says what a mechanism reads; leave it out for a guarantee.")
         return _promised(subject, question)
     either = "a guarantee (such as dprad.PureDP) or "
     return _run(as_mechanism(subject, "assess", also=either), question, sampling)
@@ -134,12 +140,12 @@ def _run(mechanism: Mechanism, question: Question, sampling: Sampling) -> Risk:
     if prior.kind == "unknown":
         raise DpradError(
             f"{mechanism.describe()['kind']} needs a prior, but it is unknown. For an answer "
-            "without one, assess its promise: assess(mechanism.guarantee, ...)."
+            "that needs none, assess its promise: assess(mechanism.guarantee, ...)."
         )
     if isinstance(game, Classes):
         solution = solve(mechanism, Posed(game, mechanism.read(question)), sampling)
     elif question.query is not None:
-        raise DpradError("query goes with a table of records; a continuous prior is a number.")
+        raise DpradError("query needs a table of records; a continuous prior is a single number.")
     else:
         solution = solve_continuous(
             mechanism, prior, question.threat.eta, game, lambda p: solve(mechanism, p, sampling)
@@ -175,20 +181,20 @@ def _within(interval: tuple[float, float], most: float) -> tuple[float, float]:
 
 
 def _population(prior: Prior) -> str:
-    """What is assumed of the population, and how far the rows counted bear it."""
+    """What is assumed about the population, and whether the counted rows support it."""
     if prior.kind == "unknown":
         return _FREE
     if prior.once > ALONE:
         return (
             f"The prior describes the population. Doubtful here: about {_rough(prior)} rows are "
-            "the only ones of their kind, so the prior is rather the "
-            "sample itself, and the risk may be higher. Choose fewer columns or coarser values."
+            "unique, so the prior describes the sample rather than the population, and the risk "
+            "may be higher. Choose fewer columns or coarser values."
         )
     return "The prior describes the population; counted from a sample, it is an estimate."
 
 
 def _rough(prior: Prior) -> str:
-    """How many rows, roughly: a share in steps of 5%, a number of two digits."""
+    """Roughly how many rows: a share in steps of 5%, a total of two digits."""
     return f"{round(prior.once * 20) * 5}% of the {int(float(f'{prior.rows or 0:.2g}')):,}"
 
 

@@ -1,10 +1,10 @@
-"""calibrate: how much noise keeps the extra risk within what is accepted?
+"""calibrate: how much noise keeps the extra risk within an accepted limit?
 
-The answer is assessed again and sits on the safe side: the upper end of ``plan.risk.interval`` is
-at most ``max_risk``, and a value weaker by the stated tolerance was tried and is not good enough.
-Where risk is not monotone (whole parameters inside: subset selection, local hashing, Hadamard
-response) every piece is searched. Where it is estimated, the search uses one set of random numbers
-and the final check a fresh one.
+The answer is assessed again and is on the safe side: the upper end of ``plan.risk.interval`` is at
+most ``max_risk``, and a value with less noise, by the stated tolerance, was tried and fails. Where
+risk is not monotone (subset selection, local hashing and Hadamard response contain whole-number
+parameters), every monotone piece is searched. Where risk is estimated, the search uses one set of
+random numbers and the final check a fresh one.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from dprad.runtime.progress import tell
 from dprad.verbs.assess import answer, sampled
 from dprad.verbs.dial import Dial
 
-# What can be held to a target: the extra risk, the success, the total variation of the promise, or
-# one bound of the table by name, for comparison.
+# What can be limited: the extra risk, the success rate, the total variation of the promise, or one
+# bound of the table by name, for comparison.
 MEASURES = ("rad", "rero", "tv", *(row.name for row in bounds.TABLE))
-# How near the weakest value is found, exactly computed and estimated.
+# Relative tolerance of the value, where the risk is computed exactly and where it is estimated.
 TOLERANCE = 1e-7
 ROUGH = 1e-3
-# Fresh samples that may be drawn for the final check of an estimate.
+# Most fresh samples drawn for the final check of an estimate.
 CHECKS = 40
-# How far beyond what a check asks for the next value backs off, at first.
+# How far the next value first backs off beyond what a check asks for.
 BACK_OFF = 1e-3
 
 
@@ -63,25 +63,33 @@ def calibrate(
     Parameters
     ----------
     family
-        A mechanism or guarantee class, or any function that returns one of these; the rest of its
-        arguments are passed on (``sensitivity=100``). `size` may be left out: the prior has it.
+        A mechanism or guarantee class, or a function that returns an instance of one.
     max_risk
-        The extra risk that is accepted.
-    prior, threat, query
-        As for `assess`; default prior: unknown.
+        The accepted extra risk.
+    prior
+        The population, as for `assess`; default: unknown.
+    threat
+        The attacker, as for `assess`.
     parameter
-        What is free: default the only one of epsilon, sigma, noise_multiplier, mu, ... that is not
-        given. Of a function with one argument, that.
+        The free parameter. Default: the only one of epsilon, sigma, noise_multiplier, mu, ... that
+        is not given; for a function with one argument, that argument.
     between
-        Where to look, if the parameter is not one of the usual names.
+        Search range (low, high), needed if the parameter has an unusual name.
+    query
+        What the mechanism reads from a record, as for `assess`.
     measure
-        ``"rad"``, the extra risk; ``"rero"``, the whole success; ``"tv"``, the total variation of
-        the promise as it is made (for add-remove promises: the best membership test); or one
-        bound of the table, such as ``"theorem-3"``, to compare.
-    trials, confidence, rng
-        As for `assess`, where the risk is estimated.
+        ``"rad"``, the extra risk; ``"rero"``, the success rate of the attacker; ``"tv"``, the total
+        variation of the promise as stated (for add-remove promises: the best membership test); or
+        one bound of the table, such as ``"theorem-3"``, for comparison.
+    trials
+        Number of draws, where the risk is estimated.
+    confidence
+        Confidence level of the interval, between 0 and 1.
+    rng
+        Seed, `SeedSequence` or `Generator`. The same seed gives the same result.
     **fixed
-        What else the family takes.
+        The other arguments of `family`, such as ``sensitivity=100``. `size` may be left out: it
+        follows from the prior.
 
     Returns
     -------
@@ -90,7 +98,7 @@ def calibrate(
 
     Examples
     --------
-    Two answers, accepted extra risk 0.1: epsilon = ln 1.5.
+    Two possible answers and an accepted extra risk of 0.1 give epsilon = ln 1.5:
 
     >>> import dprad
     >>> plan = dprad.calibrate(dprad.mechanisms.GRR, max_risk=0.1, prior=dprad.Prior.uniform(2))
@@ -111,7 +119,7 @@ def calibrate(
 def turned(
     dial: Dial, question: Question, max_risk: float, sampling: Sampling, *, measure: str = "rad"
 ) -> Calibration:
-    """The weakest value of a dial, for a question that is prepared already."""
+    """The weakest value of a dial, for a prepared question."""
     target = number(max_risk, "max_risk", low=0, high=1)
     one_of(measure, "measure", MEASURES)
     trial = _Trial(dial, question, measure, sampling)
@@ -119,7 +127,7 @@ def turned(
         trial, target, dial.low, dial.high, dial.rising is not False, dial.whole, TOLERANCE
     )
     if dial.rising is None:
-        # whether risk grows with the value, from both ends of the range
+        # whether risk grows with the value, judged from both ends of the range
         search.rising = search.risk(search.high) >= search.risk(search.low)
     try:
         start = dial.start(target, question)
@@ -152,7 +160,7 @@ def turned(
 
 @dataclass(slots=True)
 class _Trial:
-    """A value of the parameter -> what is held to the target. Remembers what was made."""
+    """Maps a parameter value to the measure held to the target. Caches what was made."""
 
     dial: Dial
     question: Question
@@ -166,13 +174,15 @@ class _Trial:
         if self.measure == "tv":
             promise = subject.guarantee if isinstance(subject, Mechanism) else subject
             if not isinstance(promise, Guarantee):
-                raise DpradError("measure 'tv' needs something that says what it promises.")
+                raise DpradError(
+                    "measure 'tv' needs a mechanism or guarantee that states its promise."
+                )
             return float(promise.tv)
         tell(f"calibrating, {len(self.subjects)} values tried", 0, 0)
         return _measured(self.risk(value), self.measure)
 
     def risk(self, value: float) -> Risk:
-        """At a value that was tried."""
+        """The risk at a value that was tried."""
         if value not in self.risks:
             self.risks[value] = answer(self.subjects[value], self.question, self.sampling)
         return self.risks[value]
@@ -198,9 +208,9 @@ def _measured(risk: Risk, measure: str) -> float:
 
 
 def _fresh(trial: _Trial, value: float, search: Search) -> tuple[float, Any, Risk]:
-    """Check an estimate on random numbers the search has not seen; back off until it holds.
+    """Check an estimate on fresh random numbers, and back off until the check holds.
 
-    The k-th check is made at a confidence of 1 - alpha/2^k, so that all together keep alpha.
+    The k-th check has confidence 1 - alpha/2^k, so that all checks together keep alpha.
     """
     sampling = trial.sampling
     alpha = 1.0 - sampling.confidence
@@ -218,7 +228,7 @@ def _fresh(trial: _Trial, value: float, search: Search) -> tuple[float, Any, Ris
             value = float(math.floor(value) if search.rising else math.ceil(value))
         value = min(max(value, search.low), search.high)
     raise DpradError(
-        "the risk is estimated too roughly to be sure of the target. Give more trials."
+        "the estimate of the risk is too rough to confirm the target. Give more trials."
     )
 
 
@@ -232,11 +242,13 @@ def _unattainable(limit: UnattainableError, trial: _Trial, target: float) -> str
             "nothing to calibrate."
         )
     if target == 0:
-        return f"no noise reaches max_risk = 0: {what} always tells something. Accept a small risk."
-    more = " It is estimated, and this is the upper end: give more trials."
+        return (
+            f"no noise reaches max_risk = 0: {what} always reveals something. Accept a small risk."
+        )
+    more = " This is the upper end of an estimate: give more trials."
     hint = more if trial.estimated else ""
     return (
-        f"no {name or 'value'} in the range that is searched meets max_risk = {target:g}: the "
+        f"no {name or 'value'} in the search range meets max_risk = {target:g}: the "
         f"{risk} of {what} is still {limit.extreme:.6g} at {name or 'value'} = {limit.value:g}."
         f"{hint}"
     )

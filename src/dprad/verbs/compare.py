@@ -30,8 +30,28 @@ def compare(
 ) -> Comparison:
     """Risk and error of several mechanisms, guarantees or calibrations, least risk first.
 
-    `error` is the 95% error of additive noise, `variance` that of an estimated frequency or mean;
-    mechanisms are compared on the one they have.
+    `error` is the 95% error of additive noise; `variance` is that of an estimated frequency or
+    mean. Mechanisms are compared on whichever they have.
+
+    Parameters
+    ----------
+    mechanisms
+        A list of mechanisms, guarantees or results of `calibrate`.
+    prior
+        The population, as for `assess`.
+    threat
+        The attacker, as for `assess`.
+    query
+        What the mechanisms read from a record, as for `assess`.
+    trials
+        Number of draws, where a risk is estimated.
+    rng
+        Seed, `SeedSequence` or `Generator`. The same seed gives the same result.
+
+    Returns
+    -------
+    Comparison
+        One candidate per mechanism.
 
     Examples
     --------
@@ -53,7 +73,7 @@ def compare(
 
 
 def compared(subjects: Iterable[Any], question: Question, sampling: Sampling) -> Comparison:
-    """The same for a question that is prepared already."""
+    """The same for a prepared question."""
     promised = replace(question, query=None)  # a guarantee reads nothing
     rows: list[tuple[Any, Risk, float | None, float | None]] = []
     for subject in subjects:
@@ -80,10 +100,12 @@ def compared(subjects: Iterable[Any], question: Question, sampling: Sampling) ->
 
 
 def _beats(other: Any, mine: tuple[Risk, float | None, float | None]) -> bool:
-    """Whether another has less of one and no more of the other, on the same kind of error."""
+    """Whether another candidate is lower in one and no higher in the other, for the same kind of
+    error.
+    """
     _, risk, error, variance = other
     if (error is None) != (mine[1] is None):
-        return False  # a distance and a share cannot be compared
+        return False  # a distance cannot be compared with a proportion
     theirs, ours = (variance, mine[2]) if error is None else (error, mine[1])
     if theirs is None or ours is None:
         return False
@@ -92,7 +114,7 @@ def _beats(other: Any, mine: tuple[Risk, float | None, float | None]) -> bool:
 
 
 def _name(subject: Any) -> str:
-    """The kind and how much noise; not the range, which is often that of the data."""
+    """The kind and the noise, without the range, which is often that of the data."""
     plain = {k: v for k, v in subject.describe().items() if k not in ("bounds", "sensitivity")}
     kind = plain.pop("kind")
     shown = [

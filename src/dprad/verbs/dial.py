@@ -1,4 +1,4 @@
-"""Dial: the one parameter that a calibration turns, and where it is looked for."""
+"""Dial: the parameter that a calibration varies, and its search range."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from dprad.model.threats import target_values
 
 @dataclass(frozen=True, slots=True)
 class Dial:
-    """A parameter of `family`, by `name` (empty: its only argument), beside `fixed` arguments.
+    """A parameter of `family`, by `name` (empty: its only argument), with `fixed` other arguments.
 
-    Risk grows with the value if `rising` (None: not known); it is looked for between `low` and
+    `rising` says whether risk grows with the value (None: unknown). The search range is `low` to
     `high`.
     """
 
@@ -42,7 +42,7 @@ class Dial:
         fixed: dict[str, Any],
         question: Question,
     ) -> Dial:
-        """Find out what is free, what follows from the prior, and where to look."""
+        """Determine the free parameter, what follows from the prior, and the search range."""
         arguments = _arguments(family)
         name = _free(family, arguments, parameter, fixed)
         usual = TURNED.get(name)
@@ -50,7 +50,7 @@ class Dial:
         if between is not None:
             low, high = interval(between, "between")
             if low <= 0:
-                raise DpradError(f"between must be positive, but begins at {low:g}.")
+                raise DpradError(f"between must be positive, but starts at {low:g}.")
             return cls(family, name, fixed, low, high, None, usual is not None and usual.whole)
         if usual is None:
             what = f"the parameter {name!r}" if name else "the argument of the function"
@@ -73,7 +73,7 @@ class Dial:
             raise DpradError(f"{self.called('the function')} cannot be made: {error}.") from None
 
     def start(self, target: float, question: Question) -> float:
-        """Where a search begins: what the family guesses, or the middle of the range."""
+        """Where the search starts: the guess of the family, or the middle of the range."""
         game = question.game
         share = min(target / game.unlike, 0.999) if game.unlike > 0 else 0.5
         values = len(game.probabilities) if isinstance(game, Classes) else 2
@@ -86,7 +86,9 @@ class Dial:
         return float(round(value)) if self.whole else value
 
     def edges(self, subject: Any, value: float) -> list[float]:
-        """Values at which the risk may turn, read off what was made, if its noise is this value."""
+        """Values at which the risk may turn, as declared by the mechanism, if its noise is this
+        value.
+        """
         if not isinstance(subject, Mechanism) or subject.noise is None:
             return []
         if subject.describe().get(subject.noise.name) != value:
@@ -121,14 +123,14 @@ def _required(argument: inspect.Parameter) -> bool:
 def _free(
     family: Any, arguments: dict[str, inspect.Parameter], given: str | None, fixed: dict[str, Any]
 ) -> str:
-    """The name of the free parameter; empty for a function of one argument by place."""
+    """The name of the free parameter; empty for a function with one positional argument."""
     names = list(arguments)
     if given is not None:
         takes_any = any(p.kind is p.VAR_KEYWORD for p in arguments.values())
         if names and given not in names and not takes_any:
             raise DpradError(f"parameter must be one of {', '.join(names)}, but is {given!r}.")
         if given in fixed:
-            raise DpradError(f"parameter {given!r} is to be found; do not give it a value.")
+            raise DpradError(f"parameter {given!r} is the one to find; do not give it a value.")
         return given
     free = [n for n in names if n in TURNED and n not in fixed]
     required = [n for n in free if _required(arguments[n])]
@@ -139,7 +141,7 @@ def _free(
         return "" if names[0] not in TURNED else names[0]
     what = getattr(family, "__name__", "the function")
     raise DpradError(
-        f"say which parameter is free, parameter=...; {what} has "
+        f"say which parameter is free with parameter=...; {what} has "
         f"{', '.join(names) or 'none by name'}."
     )
 
@@ -147,7 +149,7 @@ def _free(
 def _sized(
     arguments: dict[str, inspect.Parameter], fixed: dict[str, Any], question: Question
 ) -> dict[str, Any]:
-    """The size of a categorical mechanism, from the prior, if it was left out."""
+    """The size of a categorical mechanism, taken from the prior if it was left out."""
     missing = "size" in arguments and "size" not in fixed and _required(arguments["size"])
     if not missing or question.prior.kind != "finite" or callable(question.query):
         return fixed

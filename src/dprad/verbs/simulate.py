@@ -4,9 +4,9 @@ For a fixed attack the record that was not in the data is independent of the out
 
     X = 1{right about z} - P(o),   z ~ prior, o ~ M(z),   RAD = E[X],
 
-P(o) the prior mass of the records that the attack would be right about. One run, one bounded
-number; no second set of runs. Nothing known: P is the mass of the guess. Otherwise an independent
-record z1 gives the unbiased ``1{right about z} - 1{right about z1}``.
+where P(o) is the prior mass of the records that the attack would be right about. Each run gives one
+bounded number; no second set of runs is needed. If nothing is known, P is the mass of the guess.
+Otherwise an independent record z1 gives the unbiased ``1{right about z} - 1{right about z1}``.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from dprad.numerics.random import Seed, seed
 from dprad.runtime.progress import tell
 from dprad.runtime.workers import stream
 
-# Runs that are held at once, and the numbers they may take.
+# Runs held in memory at once, and the numbers they may take.
 BLOCK_RUNS = 2**13
 BLOCK_ENTRIES = 2**22
-# Tasks for each worker.
+# Tasks per worker.
 TASKS = 4
 
 
@@ -50,26 +50,36 @@ def simulate(
     rng: Seed = 0,
     workers: int = 1,
 ) -> Risk:
-    """The extra risk that *this* attack makes, estimated from runs.
+    """The extra risk that a given attack achieves, estimated from runs.
 
     Parameters
     ----------
     mechanism
-        Anything with `sample`; `BlackBox` makes one of a function.
+        Any object with `sample`; wrap a function in `BlackBox`.
     attack
-        ``attack(outputs, known)`` returns one guess an output, a value of the target (a tuple if
-        there are several target columns) or None for a pass. `known` is None if the attacker knows
-        nothing, else an array with one entry an output. Or what `optimal_attack` made.
-    prior, threat, query
-        As for `assess`.
-    trials, confidence, rng, workers
-        Runs, confidence of the interval, seed, processes. Workers do not change the result of an
-        attack that depends on its arguments alone.
+        ``attack(outputs, known)`` returns one guess per output: a value of the target (a tuple if
+        there are several target columns), or None for a pass. `known` is None if the attacker knows
+        nothing, else an array with one entry per output. The result of `optimal_attack` works too.
+    prior
+        The population, as for `assess`.
+    threat
+        The attacker, as for `assess`.
+    query
+        What the mechanism reads from a record, as for `assess`.
+    trials
+        Number of runs.
+    confidence
+        Confidence level of the interval, between 0 and 1.
+    rng
+        Seed, `SeedSequence` or `Generator`. The same seed gives the same result.
+    workers
+        Number of processes. It does not change the result of an attack that depends only on its
+        arguments.
 
     Returns
     -------
     Risk
-        Of kind "estimate"; ``rad`` and ``interval`` are those of the attack, not of the best one.
+        Of kind "estimate"; ``rad`` and ``interval`` are those of this attack, not of the best one.
 
     Examples
     --------
@@ -107,7 +117,7 @@ def simulate(
         threat=question.describe(),
         prior=repr(prior),
         assumptions=(
-            "The numbers are those of this attack; a better one may gain more.",
+            "The numbers are for this attack; a better one may gain more.",
             "The prior describes the population.",
             "Records of different people are independent draws from the prior.",
         ),
@@ -135,7 +145,7 @@ def _runs(
         return [runs(*each) for each in blocks]
 
     plan = list(enumerate(min(step, n - a) for a in range(0, n, step)))
-    # what is sent to a process may be large, so not for every block
+    # the data sent to a process may be large, so do not send it for every block
     many = 1 if workers == 1 else -(-len(plan) // (TASKS * workers))
     tasks = [(plan[a : a + many],) for a in range(0, len(plan), many)]
     done: list[tuple[BoolArray, FloatArray]] = []

@@ -1,9 +1,9 @@
 """worst_prior: for which population is a mechanism riskiest?
 
 RAD grows with 1 - kappa, so the paper's rule (two equally likely records) is not the worst case,
-but the best two records are where a search should begin: all pairs are tried, then the most
-promising priors are improved one record at a time. What is found is a lower bound on the worst
-case; beside it stands the bound that is proven for every prior.
+but the best pair of records is a good start: all pairs are tried, then the most promising priors
+are improved one record at a time. The result is a lower bound on the worst case, reported with an
+upper bound that is proven for every prior.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from dprad.numerics.random import Seed, seed
 from dprad.runtime.progress import Meter
 from dprad.verbs.assess import assess
 
-# Priors that are assessed at most: where that is exact, and where it is an estimate.
+# Most priors assessed: where the risk is exact, and where it is an estimate.
 BUDGET, ROUGH_BUDGET = 6_000, 500
-# Share of the budget for pairs, and pairs from which the search climbs.
+# Share of the budget for pairs, and the number of pairs from which the search climbs.
 FOR_PAIRS, KEPT = 0.5, 3
-# How far a record's probability is moved at a time.
+# Steps by which a record's probability is changed.
 STEPS = (0.5, 0.2, 0.05, 0.01, 0.002)
 
 
@@ -46,25 +46,29 @@ def worst_prior(
 ) -> WorstPrior:
     """Search for the prior with the largest extra risk.
 
-    At most 6,000 times the cost of `assess` (500 times where that is an estimate).
+    Costs up to 6,000 calls of `assess` (500 where the risk is an estimate).
 
     Parameters
     ----------
-    mechanism, threat
-        As for `assess`.
+    mechanism
+        A mechanism, as for `assess`.
+    threat
+        The attacker, as for `assess`.
     size
-        The number of possible records: the values 0, 1, ... of a categorical mechanism (default:
-        all of its own), or so many evenly spaced numbers within the clamp, the bounds or the
-        sensitivity of a numeric one (default: 10).
-    trials, rng
-        As for `assess`, where the risk is estimated.
+        The number of possible records. A categorical mechanism has values 0, 1, ... (default: all
+        of them). A numeric one gets evenly spaced numbers within its clamp, bounds or sensitivity
+        (default: 10).
+    trials
+        Number of draws, where the risk is estimated.
+    rng
+        Seed, `SeedSequence` or `Generator`. The same seed gives the same result.
     progress
-        Report on standard error.
+        Whether to report progress on standard error.
 
     Returns
     -------
     WorstPrior
-        ``worst.prior`` and its ``worst.risk``: found, so the worst case is at least this. Its
+        ``worst.prior`` was found and has risk ``worst.risk``, so the worst case is at least this.
         ``worst.bound`` is proven for every prior.
 
     Examples
@@ -78,14 +82,14 @@ def worst_prior(
     threat = Threat() if threat is None else threat
     if isinstance(mechanism, Guarantee):
         raise DpradError(
-            "worst_prior takes a mechanism; a guarantee is assessed for every prior at once: "
+            "worst_prior takes a mechanism. Assess a guarantee for every prior at once: "
             "assess(guarantee, prior=Prior.unknown())."
         )
     subject, start = as_mechanism(mechanism, "worst_prior"), seed(rng)
     values = _values(subject, size)
     promise = subject.guarantee
     if promise is None:
-        raise DpradError("worst_prior needs to know what the mechanism promises: guarantee=...")
+        raise DpradError("worst_prior needs the promise of the mechanism: guarantee=...")
     bound = assess(promise, prior=Prior.unknown(), threat=threat)
 
     def made(weight: FloatArray) -> Prior:
@@ -104,7 +108,7 @@ def worst_prior(
 def _values(mechanism: Mechanism, size: int | None) -> list[Any]:
     count = 10 if size is None else whole(size, "size", low=1)
     values = mechanism.spread(count)
-    own = values == list(range(len(values)))  # codes, which a mechanism has or has not
+    own = values == list(range(len(values)))  # codes, which are given by the mechanism
     if size is not None and own and len(values) != count:
         raise DpradError(f"size must be that of the mechanism, {len(values)}, but is {size!r}.")
     return values
@@ -127,7 +131,7 @@ class _Search:
         self.meter = Meter(progress, BUDGET, time.monotonic(), what="priors")
 
     def best(self) -> FloatArray:
-        """All pairs first, then uphill from the best of them and from some usual priors."""
+        """Try all pairs, then climb from the best of them and from some typical priors."""
         try:
             usual = self._usual()
             for weight in usual:
@@ -143,7 +147,7 @@ class _Search:
         return self.top[1]
 
     def risk(self, weight: FloatArray) -> float:
-        """The risk of a prior, assessed once."""
+        """The risk of a prior; each prior is assessed once."""
         key = np.round(weight, 12).tobytes()
         if key not in self.seen:
             if len(self.seen) >= self.budget:
@@ -158,7 +162,7 @@ class _Search:
         return self.seen[key]
 
     def _usual(self) -> list[FloatArray]:
-        """All equally likely, one heavy record, some spread out."""
+        """Typical priors: uniform, one heavy record, some spread out."""
         m = self.size
         uniform, heavy, spread = np.ones(m), np.full(m, 0.5 / max(m - 1, 1)), np.zeros(m)
         heavy[m // 2] = 0.5
@@ -166,18 +170,20 @@ class _Search:
         return [w / w.sum() for w in (uniform, heavy, spread)]
 
     def _pairs(self) -> list[FloatArray]:
-        """Two equally likely records: all pairs, or all of as many records as the budget allows."""
+        """Two equally likely records: all pairs, or all pairs of as many records as the budget
+        allows.
+        """
         most = int(np.sqrt(2 * FOR_PAIRS * self.budget))
         some = np.unique(np.linspace(0, self.size - 1, min(self.size, most)).astype(int))
-        found: list[FloatArray] = []
+        priors: list[FloatArray] = []
         for i, j in itertools.combinations(some.tolist(), 2):
             weight = np.zeros(self.size)
             weight[[i, j]] = 0.5
-            found.append(weight)
-        return found
+            priors.append(weight)
+        return priors
 
     def _climb(self, weight: FloatArray) -> None:
-        """Move probability to or from one record at a time, as long as that raises the risk."""
+        """Move probability to or from one record at a time, as long as the risk rises."""
         value = self.risk(weight)
         for step in STEPS:
             while True:
@@ -186,8 +192,8 @@ class _Search:
                     moved = weight * (1.0 - share) if share > 0 else weight.copy()
                     moved[i] = moved[i] + share if share > 0 else moved[i] * (1.0 + share)
                     moved /= moved.sum()
-                    found = self.risk(moved)
-                    if found > value * (1 + 1e-9):
-                        weight, value = moved, found
+                    risk = self.risk(moved)
+                    if risk > value * (1 + 1e-9):
+                        weight, value = moved, risk
                 if value <= before * (1 + 1e-6):
                     break

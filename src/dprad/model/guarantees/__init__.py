@@ -1,4 +1,4 @@
-"""What is promised: one kind of guarantee a file."""
+"""Guarantees: one kind per file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dprad.model.guarantees.base import (
 from dprad.model.guarantees.gaussian import GaussianDP
 from dprad.model.guarantees.profile import Profile
 
-# Those that are made of numbers, and so can be named on the command line and in files.
+# Guarantees with numeric parameters only, which the command line and files can name.
 KINDS: tuple[type[Guarantee], ...] = (PureDP, ApproxDP, GaussianDP, TotalVariation)
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""(epsilon, delta)-DP, and its two edges: pure DP (delta = 0) and total variation (epsilon = 0)."""
+"""(epsilon, delta)-DP and its special cases: pure DP (delta = 0), total variation (epsilon = 0)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,17 @@ from dprad.numerics.arrays import FloatArray
 class ApproxDP(Guarantee):
     """(epsilon, delta)-differential privacy.
 
-    Its delta is kept as `failure`, since `delta(epsilon)` is the profile.
+    The value of delta is stored as `failure`, since `delta(epsilon)` is the profile.
+
+    Parameters
+    ----------
+    epsilon
+        Privacy loss, at least 0.
+    delta
+        Probability of failure, between 0 and 1.
+    neighbours
+        ``"replace-one"`` (one record is exchanged) or ``"add-remove"`` (with and without the
+        person).
 
     Examples
     --------
@@ -42,7 +52,26 @@ class ApproxDP(Guarantee):
 
     @classmethod
     def first_guess(cls, goal: Goal) -> float | None:
-        """That of randomised response with two equally likely values."""
+        """Starting value for a calibration: that of randomised response with two equal values.
+
+        Parameters
+        ----------
+        goal
+            What the calibration aims for.
+
+        Returns
+        -------
+        float or None
+            None if there is no epsilon to guess.
+
+        Examples
+        --------
+        >>> from dprad.model.parameters import Goal
+        >>> goal = Goal(risk=0.1, share=0.2, values=2, fixed={})
+        >>> round(PureDP.first_guess(goal), 6)
+        0.405465
+
+        """
         if EPSILON not in cls.takes:
             return None
         return float(np.log1p(2 * goal.share / (1.0 - goal.share)))
@@ -88,6 +117,14 @@ class ApproxDP(Guarantee):
 class PureDP(ApproxDP):
     """epsilon-differential privacy.
 
+    Parameters
+    ----------
+    epsilon
+        Privacy loss, at least 0.
+    neighbours
+        ``"replace-one"`` (one record is exchanged) or ``"add-remove"`` (with and without the
+        person).
+
     Examples
     --------
     >>> promise = PureDP(1.0, neighbours="replace-one")
@@ -112,7 +149,15 @@ class PureDP(ApproxDP):
 
 @kind
 class TotalVariation(ApproxDP):
-    """Total variation at most `tv`, which is the same as (0, tv)-DP.
+    """Total variation of at most `tv`, which is the same as (0, tv)-DP.
+
+    Parameters
+    ----------
+    tv
+        Total variation between neighbours, between 0 and 1.
+    neighbours
+        ``"replace-one"`` (one record is exchanged) or ``"add-remove"`` (with and without the
+        person).
 
     Examples
     --------

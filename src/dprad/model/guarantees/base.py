@@ -1,12 +1,12 @@
 """Guarantee: what is promised, and between which neighbours.
 
-Each guarantee knows its privacy profile, trade-off curve and total variation, composes with
+Each guarantee has a privacy profile, a trade-off curve and a total variation, composes with
 others, and converts from add-remove to replace-one neighbours. RAD compares two records in the
 same place, so every bound on it reads the replace-one form. Profiles and curves are symmetric:
 they hold in both directions.
 
-A new guarantee is one file here and a line in `__init__.py`: a class that says its pair of losses
-(`_loss`), or its profile, and `takes`, the numbers it is made of.
+To add a guarantee, add one file here and a line in `__init__.py`: a class that defines its pair of
+losses (`_loss`) or its profile, and `takes`, its numeric parameters.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _Kind = TypeVar("_Kind", bound=type)
 
 
 def kind(cls: _Kind) -> _Kind:
-    """A class of guarantees: missing or misspelt neighbours are told in words."""
+    """Class decorator for guarantees: explains missing or misspelt neighbours."""
     of: Any = cls
     made = of.__init__
 
@@ -55,18 +55,32 @@ def kind(cls: _Kind) -> _Kind:
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What all guarantees share. Use a class below."""
+    """Base class of all guarantees. Use one of its subclasses.
+
+    Parameters
+    ----------
+    neighbours
+        ``"replace-one"`` (one record is exchanged) or ``"add-remove"`` (with and without the
+        person).
+
+    Examples
+    --------
+    >>> from dprad import GaussianDP, Guarantee
+    >>> isinstance(GaussianDP(1.0, neighbours="replace-one"), Guarantee)
+    True
+
+    """
 
     neighbours: Neighbours = field(kw_only=True)
     name: ClassVar[str] = "guarantee"
-    # how it is called on the command line, and the numbers it is made of
+    # its name on the command line, and its numeric parameters
     short: ClassVar[str] = ""
     takes: ClassVar[tuple[Parameter, ...]] = ()
 
     def __post_init__(self) -> None:
         one_of(self.neighbours, "neighbours", (REPLACE_ONE, ADD_REMOVE), hint=_NEIGHBOURS)
 
-    # -- what each kind defines ----------------------------------------------------------------
+    # -- defined by each kind ------------------------------------------------------------------
     def _loss(self) -> PrivacyLoss:
         raise DpradError("Guarantee is a base class; use PureDP, ApproxDP, GaussianDP or Profile.")
 
@@ -79,7 +93,7 @@ class Guarantee:
     def _gap(self, alpha: FloatArray) -> FloatArray:
         return self.loss.gap(alpha)
 
-    # -- what all offer ------------------------------------------------------------------------
+    # -- common to all -------------------------------------------------------------------------
     @cached_property
     def loss(self) -> PrivacyLoss:
         """A dominating pair on a grid of privacy losses; exact, or rounded to the safe side."""
@@ -87,7 +101,7 @@ class Guarantee:
 
     @property
     def directions(self) -> tuple[PrivacyLoss, PrivacyLoss]:
-        """The pairs present against absent, and absent against present; one, if symmetric."""
+        """The pairs present against absent, and absent against present; equal if symmetric."""
         return self.loss, self.loss
 
     @property
@@ -97,13 +111,30 @@ class Guarantee:
 
     @property
     def point(self) -> tuple[float, float] | None:
-        """(epsilon, delta) if that is the whole promise, else None."""
+        """(epsilon, delta) if this is the whole promise, else None."""
         return None
 
     def delta(self, epsilon: Any) -> Any:
         """The profile: the least delta such that (epsilon, delta)-DP is promised.
 
-        Negative epsilon too: ``delta(-e) = 1 - exp(-e) (1 - delta(e))``.
+        Parameters
+        ----------
+        epsilon
+            A number or an array. Negative values are allowed: ``delta(-e) = 1 - exp(-e) (1 -
+            delta(e))``.
+
+        Returns
+        -------
+        float or ndarray
+            Values between 0 and 1.
+
+        Examples
+        --------
+        >>> from dprad import PureDP
+        >>> promise = PureDP(1.0, neighbours="replace-one")
+        >>> promise.delta(1.0)
+        0.0
+
         """
         eps = _real(epsilon, "epsilon")
         size = np.abs(eps)
@@ -112,14 +143,43 @@ class Guarantee:
         return _like(epsilon, np.where(eps >= 0, value, mirrored))
 
     def tradeoff(self, alpha: Any) -> Any:
-        """The trade-off curve f: the least miss rate of a test with false-alarm rate alpha."""
+        """The trade-off curve f: the least miss rate of a test with false-alarm rate alpha.
+
+        Parameters
+        ----------
+        alpha
+            False-alarm rate, a number or an array.
+
+        Returns
+        -------
+        float or ndarray
+            Values between 0 and 1.
+
+        Examples
+        --------
+        >>> from dprad import PureDP
+        >>> promise = PureDP(1.0, neighbours="replace-one")
+        >>> round(promise.tradeoff(0.1), 6)         # 1 - 0.1 e
+        0.728172
+
+        """
         a = _real(alpha, "alpha")
         if np.any((a < 0) | (a > 1)):
             raise DpradError(f"alpha must be between 0 and 1, but is {alpha!r}.")
         return _like(alpha, np.clip(self._tradeoff(a), 0.0, 1.0))
 
     def gap(self, alpha: float) -> float:
-        """``1 - f(alpha) - alpha``: by how much a test beats guessing, to all digits or rounded up.
+        """``1 - f(alpha) - alpha``: how much a test beats guessing, to all digits or rounded up.
+
+        Parameters
+        ----------
+        alpha
+            False-alarm rate.
+
+        Returns
+        -------
+        float
+            At least 0.
 
         Examples
         --------
@@ -138,7 +198,17 @@ class Guarantee:
         return float(self.delta(0.0))
 
     def epsilon_at(self, delta: float) -> float:
-        """The least epsilon such that (epsilon, delta)-DP is promised, rounded up; may be infinite.
+        """The least epsilon such that (epsilon, delta)-DP is promised, rounded up.
+
+        Parameters
+        ----------
+        delta
+            Between 0 and 1.
+
+        Returns
+        -------
+        float
+            May be infinite.
 
         Examples
         --------
@@ -155,12 +225,30 @@ class Guarantee:
         return first(lambda e: bool(self.delta(e) <= goal), 0.0, MAX_LOSS, relative=1e-12)
 
     def compose(self, *others: Guarantee) -> Guarantee:
-        """Everything promised for releases that are seen together, chosen adaptively.
+        """The promise for several releases seen together, chosen adaptively.
 
-        Exact for Gaussian DP and for total variation; numerical and rounded up otherwise (by 1e-4
-        of the value or so; more after very many). For the same (epsilon, delta) again and again
-        use `repeated`, which is optimal (Kairouz, Oh and Viswanath). Mixed neighbours are
-        first converted to replace-one.
+        Exact for Gaussian DP and for total variation; otherwise numerical and rounded up (by about
+        1e-4 of the value; more after very many). To repeat the same (epsilon, delta), use
+        `repeated`, which is optimal (Kairouz, Oh and Viswanath). Mixed neighbours are first
+        converted to replace-one.
+
+        Parameters
+        ----------
+        *others
+            Guarantees of the other releases.
+
+        Returns
+        -------
+        Guarantee
+            The composed promise.
+
+        Examples
+        --------
+        >>> from dprad import GaussianDP
+        >>> three, four = (GaussianDP(mu, neighbours="replace-one") for mu in (3.0, 4.0))
+        >>> three.compose(four).mu
+        5.0
+
         """
         result: Guarantee = self
         for other in others:
@@ -172,7 +260,7 @@ class Guarantee:
         return result
 
     def _with(self, other: Guarantee) -> Guarantee:
-        """Composed with another one for the same neighbours."""
+        """Composition with another guarantee for the same neighbours."""
         both = zip(self.directions, other.directions, strict=True)
         present, absent = (a.compose(b) for a, b in both)
         alike = self.symmetric and other.symmetric
@@ -180,11 +268,49 @@ class Guarantee:
 
     @classmethod
     def first_guess(cls, goal: Goal) -> float | None:  # noqa: ARG003
-        """A value of its first number near which a calibration begins; None: anywhere."""
+        """Starting value of the first parameter for a calibration.
+
+        Parameters
+        ----------
+        goal
+            What the calibration aims for.
+
+        Returns
+        -------
+        float or None
+            None: start anywhere.
+
+        Examples
+        --------
+        >>> from dprad.model.parameters import Goal
+        >>> goal = Goal(risk=0.1, share=0.2, values=2, fixed={})
+        >>> from dprad import GaussianDP
+        >>> GaussianDP.first_guess(goal)
+        1.0
+
+        """
         return 1.0 if cls.takes and cls.takes[0].high >= EPSILON.high else None
 
     def repeated(self, times: int) -> Guarantee:
-        """The same promise for `times` releases. O(log times) convolutions."""
+        """The promise for `times` releases with this promise. O(log times) convolutions.
+
+        Parameters
+        ----------
+        times
+            Number of releases.
+
+        Returns
+        -------
+        Guarantee
+            The composed promise.
+
+        Examples
+        --------
+        >>> from dprad import GaussianDP
+        >>> GaussianDP(1.0, neighbours="replace-one").repeated(4).mu
+        2.0
+
+        """
         count = whole(times, "times", low=1)
         return self if count == 1 else self._repeated(count)
 
@@ -192,14 +318,41 @@ class Guarantee:
         return Numeric(self.loss.repeated(times), neighbours=self.neighbours)
 
     def replace_one(self) -> Guarantee:
-        """The same promise for replaced records."""
+        """The same promise for replaced records.
+
+        Returns
+        -------
+        Guarantee
+            Itself, if it is a replace-one promise already.
+
+        Examples
+        --------
+        >>> from dprad import GaussianDP
+        >>> GaussianDP(1.0, neighbours="add-remove").replace_one().mu
+        2.0
+
+        """
         return self if self.neighbours == REPLACE_ONE else self._replace_one()
 
     def _replace_one(self) -> Guarantee:
         return Numeric(self.loss.chain(), neighbours=REPLACE_ONE)
 
     def describe(self) -> dict[str, Any]:
-        """Plain words and numbers, for output."""
+        """The guarantee as plain data, for output.
+
+        Returns
+        -------
+        dict
+            Kind, parameters and neighbours.
+
+        Examples
+        --------
+        >>> from dprad import PureDP
+        >>> promise = PureDP(1.0, neighbours="replace-one")
+        >>> promise.describe()
+        {'kind': 'PureDP', 'epsilon': 1.0, 'neighbours': 'replace-one'}
+
+        """
         return {"kind": self.name, **self._numbers(), "neighbours": self.neighbours}
 
     def _numbers(self) -> dict[str, float]:
@@ -211,7 +364,7 @@ class Guarantee:
 class Numeric(Guarantee):
     """The result of a composition or a conversion: a distribution of privacy losses.
 
-    Where the pair absent against present has another one, that is `reverse`.
+    `reverse` is the pair absent against present, where it differs.
     """
 
     distribution: PrivacyLoss
@@ -225,7 +378,7 @@ class Numeric(Guarantee):
 
     @property
     def symmetric(self) -> bool:
-        """Whether there is one pair only."""
+        """Whether there is only one pair."""
         return self.reverse is None
 
     def _loss(self) -> PrivacyLoss:

@@ -1,4 +1,4 @@
-"""Gaussian DP (Dong, Roth and Su): as hard to tell as two normal distributions."""
+"""Gaussian DP (Dong, Roth and Su): as hard to tell apart as two normal distributions."""
 
 from __future__ import annotations
 
@@ -14,18 +14,26 @@ from dprad.model.parameters import MU
 from dprad.model.privacy_loss import MAX_LOSS, PrivacyLoss
 from dprad.numerics.arrays import FloatArray
 
-# Normal distributions whose means differ by less are compared by quadrature, on so many nodes.
+# Normal distributions with closer means are compared by quadrature, on this many nodes.
 CLOSE, NODES = 1.0, 20
 
 
 @kind
 @dataclass(frozen=True, repr=False)
 class GaussianDP(Guarantee):
-    """mu-Gaussian differential privacy: as hard to tell as N(0, 1) from N(mu, 1).
+    """mu-Gaussian differential privacy: as hard to tell apart as N(0, 1) and N(mu, 1).
 
-    `static` may be set where the release is one draw of Gaussian noise on a vector of norm at most
-    mu (in units of the noise), or several with vectors fixed in advance; it permits a slightly
-    tighter bound. Leave it out for adaptive training.
+    Parameters
+    ----------
+    mu
+        Distance of the means, at least 0.
+    neighbours
+        ``"replace-one"`` (one record is exchanged) or ``"add-remove"`` (with and without the
+        person).
+    static
+        Set it if the release is one draw of Gaussian noise on a vector of norm at most mu (in units
+        of the noise), or several with vectors fixed in advance. It permits a slightly tighter
+        bound. Leave it out for adaptive training.
 
     Examples
     --------

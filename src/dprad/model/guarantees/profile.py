@@ -15,18 +15,26 @@ from dprad.numerics.arrays import FloatArray
 
 # A difference of floats may leave [0, 1] by this.
 ROUNDING = 1e-12
-# A profile below this is as good as zero when its range is looked for.
+# A profile below this counts as zero when its range is determined.
 NEGLIGIBLE = 1e-18
 
 
 @kind
 @dataclass(frozen=True, repr=False)
 class Profile(Guarantee):
-    """Any privacy profile: a function epsilon -> delta, for epsilon >= 0, or an upper bound on one.
+    """Any privacy profile, given as a function.
 
     A true profile is convex in e^epsilon and obeys ``delta(-e) = 1 - exp(-e) (1 - delta(e))``.
-    Where the function does not, the smaller value that this implies is used. It is read some
-    8,000 times, once.
+    Where the function does not, the smaller value that this implies is used. The function is
+    evaluated about 8,000 times, once.
+
+    Parameters
+    ----------
+    function
+        Maps epsilon >= 0 to delta, or to an upper bound on it.
+    neighbours
+        ``"replace-one"`` (one record is exchanged) or ``"add-remove"`` (with and without the
+        person).
 
     Examples
     --------
@@ -54,7 +62,7 @@ class Profile(Guarantee):
         try:
             value = np.array([float(self.function(float(e))) for e in flat])
         except (TypeError, ValueError, ArithmeticError) as error:
-            raise DpradError(f"function must return a number, but: {error}.") from None
+            raise DpradError(f"function must return a number, but raised: {error}.") from None
         value = value.reshape(epsilon.shape)
         bad = ~((value >= -ROUNDING) & (value <= 1 + ROUNDING))
         if np.any(bad):

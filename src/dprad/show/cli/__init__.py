@@ -1,7 +1,7 @@
-"""The command line: the same words as the library.
+"""The command line: the same terms as the library.
 
-Exit codes: 0 fine; 1 the risk exceeds ``--max-risk`` or a claim is violated; 2 wrong usage or bad
-input. The heavy parts load inside the commands, so that ``dprad --help`` is quick.
+Exit codes: 0 success; 1 the risk exceeds ``--max-risk`` or a claim is violated; 2 wrong usage or
+bad input. Heavy modules load inside the commands, so that ``dprad --help`` is fast.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ app = App(
     help=(
         "What does epsilon mean? Disclosure risk of differentially private releases.\n\n"
         "Example: dprad assess --epsilon 1 --neighbours replace-one --uniform 20\n\n"
-        "Every command takes --help; --quiet shows no progress. No value of a record is shown or "
+        "Every command takes --help; --quiet hides progress. Values of records are never shown or "
         "written unless you add --show-records."
     ),
     version=dprad.__version__,
@@ -48,7 +48,7 @@ app.register_install_completion_command(help="Install completion for your shell.
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a command and exit. Never a traceback: whatever goes wrong is one sentence and code 2."""
+    """Run a command and exit. Errors are one sentence and exit code 2, never a traceback."""
     tokens = list(sys.argv[1:] if arguments is None else arguments)
     quiet, records = "--quiet" in tokens, "--show-records" in tokens
     tokens = [t for t in tokens if t not in ("--quiet", "--show-records")]
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.stderr.write("dprad: interrupted.\n")
         code = 130
     except MemoryError:
-        code = _complain("there is not enough memory for this question; ask a smaller one.")
+        code = _complain("not enough memory for this question; ask a smaller one.")
     except OSError as error:
         code = _complain(f"{error.filename or 'output'}: {error.strerror}.")
     except Exception as error:

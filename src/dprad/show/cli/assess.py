@@ -52,21 +52,21 @@ def assess(
     scenario
         A scenario file (`dprad init` writes one) instead of all other options.
     numbers
-        What is promised, or how much noise.
+        The promise, or the amount of noise.
     neighbours
         replace-one or add-remove: what the promise compares. Required for a promise.
     mechanism
         Assess a mechanism instead.
     clamp
-        The interval to which noisy numbers are moved, as low:high.
+        The interval to which noisy numbers are clipped, as low:high.
     max_risk
         Exit with code 1 if the extra risk may exceed this.
     bounds
         Also list the bounds that do not apply, and why.
     population
-        What is known of the population.
+        What is known about the population.
     feared
-        What is feared.
+        The attacker.
     json
         Print the whole result as JSON.
 

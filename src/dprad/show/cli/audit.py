@@ -1,4 +1,4 @@
-"""dprad audit: call a function many times and say whether it keeps its promise."""
+"""dprad audit: call a function many times and test whether it keeps its promise."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dprad.show.cli import options
 from dprad.show.cli.options import OUTPUT, Feared, Population, Whole
 from dprad.show.cli.output import show, show_json
 
-_CLAIM = Group("What is claimed", sort_key=1)
+_CLAIM = Group("The claim", sort_key=1)
 _RUNS = Group("Runs", sort_key=4)
 _NOBODY, _ANYONE = Population(), Feared()
 
@@ -50,36 +50,36 @@ def audit(
         package.module:function, called as function(record) or function(record, rng). Or an object
         with a method `randomise`, a mechanism, or a measurement that can be called.
     claim
-        The epsilon that is claimed.
+        The claimed epsilon.
     delta
-        The delta that goes with it.
+        The claimed delta.
     neighbours
         replace-one or add-remove: what the claim compares. Required.
     model
-        The mechanism it is supposed to be (a name as for `dprad assess`): gives the attack, and an
-        estimate of epsilon. Default: the attack is learnt from some of the runs.
+        The supposed mechanism (a name as for `dprad assess`): gives the attack, and an estimate of
+        epsilon. Default: the attack is learnt from some of the runs.
     records
-        Records to run it on, comma-separated; or say a population below.
+        Records to run it on, comma-separated; or give a population below.
     population
-        What is known of the population.
+        What is known about the population.
     feared
-        What is feared.
+        The attacker.
     trials
-        Calls.
+        Number of calls.
     confidence
         Confidence of the verdict.
     sequential
         Stop as soon as the claim is refuted.
     max_seconds
-        Stop after so many seconds with what is known.
+        Stop after this many seconds with what is known by then.
     vectorised
         The function takes many records at once.
     workers
-        Processes; they do not change the result.
+        Number of processes. It does not change the result.
     cluster
-        A Dask cluster to run on, as tcp://host:8786. It does not change the result either.
+        A Dask cluster to run on, as tcp://host:8786. It does not change the result.
     state
-        A file that keeps what was counted; a killed audit goes on from there.
+        A file that stores the counts; an interrupted audit resumes from it.
     seed
         Seed of all random numbers.
     json
@@ -123,7 +123,7 @@ def audit(
 
 
 def _records(records: str | None, population: Population) -> Any:
-    """What to run it on: records by name, or those of the population."""
+    """The records to run it on: by name, or those of the population."""
     import dprad
 
     prior = population.prior()
@@ -133,7 +133,7 @@ def _records(records: str | None, population: Population) -> Any:
         listed = options.listed(records, "--records") or []
         return dprad.Prior.from_counts(dict.fromkeys(map(_value, listed), 1.0))
     if prior.kind != "finite":
-        raise DpradError("say what to run it on: --records 0,1 or --data or --uniform.")
+        raise DpradError("give the records to run it on: --records 0,1 or --data or --uniform.")
     return prior
 
 

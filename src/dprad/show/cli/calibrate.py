@@ -15,7 +15,7 @@ from dprad.show.cli.options import OUTPUT, Feared, Population, Whole, without
 from dprad.show.cli.output import show, show_json
 from dprad.show.cli.scenario import alone, calibrated
 
-_GOAL = Group("What is accepted, and what can be turned", sort_key=1)
+_GOAL = Group("The accepted risk, and what is calibrated", sort_key=1)
 _PROMISES = {kind.short: kind for kind in KINDS}
 _PROMISE = (
     "Instead of a mechanism: "
@@ -44,7 +44,7 @@ def calibrate(
     feared: Feared = _ANYONE,
     json: Annotated[bool, Parameter(group=OUTPUT, negative=())] = False,
 ) -> int:
-    """How much noise keeps the extra risk within what is accepted?
+    """How much noise keeps the extra risk within an accepted limit?
 
     Example: dprad calibrate --max-risk 0.1 --mechanism laplace --uniform 101 --loss absolute
     --eta 5
@@ -54,7 +54,7 @@ def calibrate(
     scenario
         A scenario file (`dprad init` writes one) instead of all other options.
     max_risk
-        The extra risk that is accepted.
+        The accepted extra risk.
     mechanism
         What adds the noise: a name as for `dprad assess`, or dpsgd (with --sample-rate and
         --steps).
@@ -65,17 +65,17 @@ def calibrate(
     delta
         The delta that goes with epsilon.
     sample_rate
-        Chance that a record takes part in a step of dpsgd; 1 for full batch.
+        Probability that a record takes part in a step of dpsgd; 1 for full batch.
     steps
         Number of steps of dpsgd.
     sensitivity
         How far one record can move the number (default: the range of its values).
     clamp
-        The interval to which noisy numbers are moved, as low:high.
+        The interval to which noisy numbers are clipped, as low:high.
     population
-        What is known of the population.
+        What is known about the population.
     feared
-        What is feared.
+        The attacker.
     json
         Print the whole result as JSON.
 
@@ -92,7 +92,7 @@ def calibrate(
         )
         return calibrated(scenario, json=json)
     if max_risk is None:
-        raise DpradError("say which risk is accepted: --max-risk 0.1, or give a scenario file.")
+        raise DpradError("give the accepted risk (--max-risk 0.1) or a scenario file.")
     prior = population.prior()
     threat = feared.threat()
     if (mechanism is None) == (promise is None):
@@ -116,7 +116,7 @@ def calibrate(
 
 
 def _only(what: str, given: dict[str, Any], *names: str) -> dict[str, Any]:
-    """The options that go with this, by their names in Python; all others are refused."""
+    """The options that apply here, by their names in Python; all others are refused."""
     without(what, {name: value for name, value in given.items() if name not in names})
     return {name[2:].replace("-", "_"): given[name] for name in names}
 

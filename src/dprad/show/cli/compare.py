@@ -40,11 +40,11 @@ def compare(
     sensitivity
         How far one record can move the number (default: the range of its values).
     clamp
-        The interval to which noisy numbers are moved, as low:high.
+        The interval to which noisy numbers are clipped, as low:high.
     population
-        What is known of the population.
+        What is known about the population.
     feared
-        What is feared.
+        The attacker.
     json
         Print the whole result as JSON.
 
@@ -54,7 +54,7 @@ def compare(
     prior = population.prior()
     threat = feared.threat()
     values = {"epsilon": _numbers(epsilon, "--epsilon"), "sigma": _numbers(sigma, "--sigma")}
-    found: list[Any] = []
+    subjects: list[Any] = []
     shared = {"--sensitivity": sensitivity, "--clamp": clamp}
     names = options.listed(mechanisms, "--mechanisms") or []
     taken = {f"--{t}" for name in names for t in options.card(name).takes}
@@ -68,8 +68,8 @@ def compare(
             raise DpradError(f"--mechanisms {name} needs values of --{takes[0]}.")
         given = {o: v for o, v in shared.items() if o[2:] in takes}
         family, known = options.parts(name, given, prior, threat)
-        found += [family(**known, **{takes[0]: v}) for v in values[takes[0]]]
-    table = dprad.compare(found, prior=prior, threat=threat)
+        subjects += [family(**known, **{takes[0]: v}) for v in values[takes[0]]]
+    table = dprad.compare(subjects, prior=prior, threat=threat)
     if json:
         show_json(table.to_dict())
     else:
@@ -78,5 +78,5 @@ def compare(
 
 
 def _numbers(text: str | None, option: str) -> list[float]:
-    found = options.listed(text, option) or []
-    return [number(v, option) for v in found]
+    values = options.listed(text, option) or []
+    return [number(v, option) for v in values]

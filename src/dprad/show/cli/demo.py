@@ -96,8 +96,8 @@ def _told(answers: dict[str, dict[str, Any]], epsilon: float, save: Path | None)
         "guesses the diagnosis. Someone with the whole record asks only whether it was used. "
         "The first column of numbers holds for every mechanism that keeps the promise. The others "
         "are exact, for randomised response on the diagnosis, and for the attack that gains most "
-        "from taking part: always guessing 'healthy' is right more often, in the data or not, and "
-        "so gains nothing.\n"
+        "from the person taking part: always guessing 'healthy' is right more often, but equally "
+        "often without the person, and so gains nothing.\n"
     )
     console.print(f"In words: {answers['a stranger']['promise']}\n")
     console.print(f"In words: {answers['a stranger']['mechanism']}\n")
@@ -106,7 +106,7 @@ def _told(answers: dict[str, dict[str, Any]], epsilon: float, save: Path | None)
 
 
 def _next(save: Path | None) -> str:
-    """What to try next, as it was called: an environment need not be on the path."""
+    """What to try next, with the program as it was called: it need not be on the path."""
     called = Path(sys.argv[0])
     program = str(called) if called.name == "dprad" and called.parent != Path() else "dprad"
     if save is None:

@@ -1,4 +1,4 @@
-"""dprad explore: the page."""
+"""dprad explore: the web page."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from dprad.show.cli.output import show
 
 
 def explore(scenario: Path | None = None, /, *, port: Whole = 8765, browser: bool = True) -> int:
-    """Open a local page to turn every knob; nothing leaves this machine. Ctrl-C ends it.
+    """Open a local web page to explore the questions; nothing leaves this machine. Ctrl-C stops it.
 
     Example: dprad explore --port 8765 --no-browser
 
     Parameters
     ----------
     scenario
-        A scenario file to begin with.
+        A scenario file to start with.
     port
-        Where the page is served, on this machine only.
+        The port of the page, on this machine only.
     browser
         Open it in a browser.
 
@@ -26,6 +26,6 @@ def explore(scenario: Path | None = None, /, *, port: Whole = 8765, browser: boo
     from dprad.show import scenario as scenarios
     from dprad.show import web
 
-    found = None if scenario is None else scenarios.load(scenario)
-    web.explore(found, port=port, browser=browser, ready=show)
+    loaded = None if scenario is None else scenarios.load(scenario)
+    web.explore(loaded, port=port, browser=browser, ready=show)
     return 0

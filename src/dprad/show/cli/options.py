@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from dprad.model.priors import Prior
     from dprad.model.threats import Threat
 
-SUBJECT = Group("What is promised or run", sort_key=1)
-PRIOR = Group("What is known of the population (default: nothing)", sort_key=2)
-THREAT = Group("What is feared", sort_key=3)
+SUBJECT = Group("The promise or the mechanism", sort_key=1)
+PRIOR = Group("What is known about the population (default: nothing)", sort_key=2)
+THREAT = Group("The attacker", sort_key=3)
 OUTPUT = Group("Output", sort_key=4)
 
 
 def _whole(_: Any, tokens: Any) -> int:
-    """A whole number, as 100000, 100_000 or 1e5; what has a fraction is not rounded."""
+    """A whole number, as 100000, 100_000 or 1e5; fractions are not rounded."""
     text = tokens[0].value
     try:
         return int(text)
@@ -45,14 +45,14 @@ Whole = Annotated[int, Parameter(converter=_whole)]
 
 
 def hands(workers: int, address: str | None) -> AbstractContextManager[int]:
-    """How many workers there are: on the cluster at this address, or here."""
+    """The number of workers: on the cluster at this address, or here."""
     from dprad.runtime.workers import cluster
 
     return nullcontext(workers) if address is None else cluster(address)
 
 
 def number_options(group: Group, *numbers: Number) -> Any:
-    """A class of options, one for each number that is declared."""
+    """A class of options, one for each declared parameter."""
     own = [
         (n.name, Annotated[float | None, Parameter(group=group, help=n.help)], None)
         for n in numbers
@@ -65,7 +65,7 @@ def number_options(group: Group, *numbers: Number) -> Any:
 
 
 def given(options: Any) -> dict[str, Any]:
-    """Options by name, None where they were not used."""
+    """Options by name, None if not used."""
     return {f"--{f.name}": getattr(options, f.name) for f in fields(options)}
 
 
@@ -81,7 +81,7 @@ def named_mechanisms() -> str:
 
 
 def mechanism(name: str, given: dict[str, Any], prior: Prior, threat: Threat) -> Any:
-    """A mechanism from its name and options, with the size or range of what it reads."""
+    """A mechanism from its name and options, with the size or range of its values."""
     noise = f"--{card(name).takes[0]}"
     if prior.kind == "finite" and given.get(noise) is None:
         raise DpradError(f"--mechanism {name} needs {noise}.")
@@ -90,14 +90,14 @@ def mechanism(name: str, given: dict[str, Any], prior: Prior, threat: Threat) ->
 
 
 def card(name: str) -> Card:
-    """What a mechanism declares."""
+    """The card of a mechanism."""
     return catalogue.card(one_of(name, "--mechanism", catalogue.FAMILIES))
 
 
 def parts(
     name: str, given: dict[str, Any], prior: Prior, threat: Threat
 ) -> tuple[Any, dict[str, Any]]:
-    """The class and its arguments as far as they are known."""
+    """The class and its arguments, as far as known."""
     takes = {f"--{t}" for t in card(name).takes}
     if prior.kind != "finite":
         raise DpradError(f"--mechanism {name} needs a population: give --data or --uniform.")
@@ -124,9 +124,9 @@ class Population:
     Parameters
     ----------
     data
-        A CSV or Parquet file, one row a person; may be larger than memory.
+        A CSV or Parquet file, one row per person; may be larger than memory.
     columns
-        The columns that make a record, comma-separated (default: all).
+        The columns of a record, comma-separated (default: all).
     weight
         A column of survey weights.
     missing
@@ -136,7 +136,7 @@ class Population:
     glob
         Whether *, ? and [...] in --data stand for several files.
     uniform
-        Instead of --data: so many equally likely values 0, 1, 2, ...
+        Instead of --data: this many equally likely values 0, 1, 2, ...
 
     """
 
@@ -160,7 +160,7 @@ class Population:
         if self.data is None:
             for name in ("columns", "weight", "missing", "domain", "glob"):
                 if getattr(self, name):
-                    raise DpradError(f"--{name} goes with --data, which is missing.")
+                    raise DpradError(f"--{name} needs --data, which is missing.")
             if self.uniform is None:
                 return Prior.unknown()
             return Prior.uniform(self.uniform)  # type: ignore[arg-type]
@@ -198,7 +198,7 @@ class Feared:
     knows
         nothing, everything, or the columns the attacker knows, comma-separated.
     target
-        The columns he is after, comma-separated (default: the whole record).
+        The columns they guess, comma-separated (default: the whole record).
     eta
         A guess counts if its loss is at most this.
 
@@ -215,7 +215,7 @@ class Feared:
         return {f"--{name}": None if v == usual else v for name, (v, usual) in own.items()}
 
     def threat(self) -> Threat:
-        """As the library takes it."""
+        """The threat as the library takes it."""
         from dprad.model.threats import KNOWS, Threat
 
         known = self.knows if self.knows in KNOWS else listed(self.knows, "--knows")
@@ -228,14 +228,14 @@ def listed(names: str | None, option: str) -> list[str] | None:
     """Names separated by commas."""
     if names is None:
         return None
-    found = [n.strip() for n in names.split(",") if n.strip()]
-    if not found:
+    items = [n.strip() for n in names.split(",") if n.strip()]
+    if not items:
         raise DpradError(f"{option} must be a list, separated by commas, but is {names!r}.")
-    return found
+    return items
 
 
 def without(option: str, others: dict[str, Any]) -> None:
-    """Refuse options that mean nothing here."""
+    """Refuse options that do not apply here."""
     for name, value in others.items():
         if value is not None:
-            raise DpradError(f"{name} has no meaning with {option}; leave it out.")
+            raise DpradError(f"{name} does not apply with {option}; leave it out.")

@@ -1,4 +1,4 @@
-"""Printing: a reader that has seen enough (head, less) is no error and changes no exit code."""
+"""Printing: a closed pipe (head, less) is not an error and does not change the exit code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def clean(text: str) -> str:
-    """Without what a terminal would take for a command: names may come from anywhere."""
+    """Without terminal control sequences: names may come from anywhere."""
     return "".join(c if c in "\n\t" or c.isprintable() else "\ufffd" for c in text)
 
 
@@ -20,12 +20,12 @@ def show(text: str) -> None:
         sys.stdout.write(clean(text) + "\n")
         sys.stdout.flush()
     except BrokenPipeError:
-        # what is still buffered has nowhere to go
+        # buffered output has nowhere to go
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def show_json(plain: Any) -> None:
-    """Print plain data as JSON; what has no limit is null."""
+    """Print plain data as JSON; infinite numbers are null."""
     show(json.dumps(_finite(plain), indent=2, allow_nan=False))
 
 

@@ -1,4 +1,4 @@
-"""Progress on standard error, for whatever takes longer than two seconds. Not if it is piped."""
+"""Progress on standard error for work longer than two seconds, unless it is piped."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PATIENCE = 2.0
 
 @contextmanager
 def shown(quiet: bool) -> Iterator[None]:
-    """Within, long work is accompanied by a bar, or a clock where the end is not known."""
+    """Show a progress bar within, or a clock if the end is not known."""
     if quiet or not sys.stderr.isatty():
         yield
         return
@@ -38,7 +38,7 @@ def shown(quiet: bool) -> Iterator[None]:
             state["task"] = bar.add_task(what, completed=done, total=total or None, said="")
             state["bar"] = bar
 
-    def told(what: str, done: int, total: int) -> None:
+    def update(what: str, done: int, total: int) -> None:
         with lock:
             state["last"] = (what, done, total)
             if state["bar"] is not None:
@@ -51,7 +51,7 @@ def shown(quiet: bool) -> Iterator[None]:
     timer.daemon = True
     timer.start()
     try:
-        with listen(told):
+        with listen(update):
             yield
     finally:
         timer.cancel()

@@ -1,4 +1,4 @@
-"""dprad reproduce: remake the paper's experiments."""
+"""dprad reproduce: rerun the paper's experiments."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ def reproduce(
     workers: Whole = 1,
     cluster: str | None = None,
 ) -> int:
-    """Remake an experiment of the paper: table, figure, parameters, and how it agrees.
+    """Rerun an experiment of the paper: table, figure, parameters, and how well it agrees.
 
     Example: dprad reproduce --list
 
     Parameters
     ----------
     name
-        The experiment, or all. One that was interrupted goes on where it stopped.
+        The experiment, or all. An interrupted one resumes where it stopped.
     list_
-        Say which there are.
+        List the experiments.
     data
         The directory with the data; default: the environment variable DPRAD_DATA.
     runs
-        Runs of each cell; default: as many as the paper.
+        Runs per cell; default: as many as in the paper.
     out
-        Where the files go.
+        The folder for the files.
     quick
         Small and fast, on built-in data.
     rng
         Seed.
     workers
-        Processes; they do not change the numbers.
+        Number of processes. It does not change the numbers.
     cluster
         A Dask cluster to run on, as tcp://host:8786.
 
@@ -61,7 +61,7 @@ def reproduce(
         ]
         show("\n".join(lines))
         if name is None and not list_:
-            raise DpradError("say which experiment: dprad reproduce NAME.")
+            raise DpradError("name an experiment: dprad reproduce NAME.")
         return 0
     if runs is not None:
         whole(runs, "--runs", low=1)
@@ -72,12 +72,12 @@ def reproduce(
         options = experiments.Options(
             name=each, data=data, runs=runs, quick=quick, rng=rng, out=folder
         )
-        told = [f"dprad reproduce {each}", *(["--data DIR"] if data else [])]
-        told += ["--quick"] if quick else []
-        told += [f"--runs {runs}"] if runs is not None else []
+        words = [f"dprad reproduce {each}", *(["--data DIR"] if data else [])]
+        words += ["--quick"] if quick else []
+        words += [f"--runs {runs}"] if runs is not None else []
         with hands(whole(workers, "--workers", low=1), cluster) as many:
             made = experiments.run(replace(options, workers=many))
-        files = experiments.write(made, folder, " ".join(told))
+        files = experiments.write(made, folder, " ".join(words))
         show(f"{each}: {made.sentences[0]}")
         show(f"  {folder}: {', '.join(f.name for f in files)}")
     return 0

@@ -21,13 +21,13 @@ def init(path: Path = Path("scenario.toml"), /, *, force: bool = False) -> int:
     path
         The file to write.
     force
-        Write over a file that is there.
+        Overwrite an existing file.
 
     """
     from dprad.show.scenario import EXAMPLE
 
     if path.exists() and not force:
-        raise DpradError(f"{path} is there already; choose another name, or add --force.")
+        raise DpradError(f"{path} already exists; choose another name, or add --force.")
     path.write_text(EXAMPLE, encoding="utf-8")
     show(f"Wrote {path}. Try: dprad assess {path}")
     return 0
@@ -40,7 +40,7 @@ def report(
     out: Annotated[Path, Parameter(name=["--out", "-o"])] = Path("report.html"),
     allow_code: Annotated[bool, Parameter(negative=())] = False,
 ) -> int:
-    """Answer every question of a scenario in one HTML file, to hand to others.
+    """Answer every question of a scenario in one HTML file, to share with others.
 
     Example: dprad report -o report.html
 
@@ -57,40 +57,40 @@ def report(
     from dprad.show import scenario as scenarios
     from dprad.show.report import report_scenario
 
-    found = scenarios.builtin() if scenario is None else scenarios.load(scenario)
+    loaded = scenarios.builtin() if scenario is None else scenarios.load(scenario)
     name = "" if scenario is None else f" {scenario.name}"
     command = f"dprad report{name} -o {out.name}"
-    made = report_scenario(found, out, command=command, allow_code=allow_code)
+    made = report_scenario(loaded, out, command=command, allow_code=allow_code)
     show(f"Wrote {made} ({made.stat().st_size / 1000:.0f} kB).")
     return 0
 
 
 def alone(given: dict[str, Any]) -> None:
-    """A scenario file says everything; other options are refused."""
+    """A scenario file contains everything; other options are refused."""
     for option, value in given.items():
         if value is not None:
-            raise DpradError(f"{option} has no meaning with a scenario file; write it there.")
+            raise DpradError(f"{option} does not apply with a scenario file; write it there.")
 
 
 def assessed(path: Path, *, json: bool) -> int:
-    """Every threat against every release; code 1 if what is accepted may be exceeded."""
+    """Every threat against every release; exit code 1 if the accepted risk may be exceeded."""
     from dprad.show.scenario import answer, load
 
     scenario = load(path)
-    found = answer(scenario, plans=False, audits=False)
+    answers = answer(scenario, plans=False, audits=False)
     if json:
-        show_json(found.to_dict())
-        return int(found.exceeded)
+        show_json(answers.to_dict())
+        return int(answers.exceeded)
     lines = [scenario.title]
-    for release, row in zip(scenario.releases, found.risks, strict=True):
+    for release, row in zip(scenario.releases, answers.risks, strict=True):
         lines += ["", f"{release.name}:"]
         for (threat, _), risk in zip(scenario.threats, row, strict=True):
             lines.append(f"  {threat}: {risk}")
     if scenario.accepted is not None:
-        verdict = "may exceed" if found.exceeded else "stays within"
+        verdict = "may exceed" if answers.exceeded else "stays within"
         lines += ["", f"The extra risk {verdict} the accepted {scenario.accepted:g}."]
     show("\n".join(lines))
-    return int(found.exceeded)
+    return int(answers.exceeded)
 
 
 def calibrated(path: Path, *, json: bool) -> int:
@@ -99,13 +99,15 @@ def calibrated(path: Path, *, json: bool) -> int:
 
     scenario = load(path)
     if scenario.accepted is None:
-        raise DpradError(f"{path} does not say what is accepted: add [accepted] risk = 0.1.")
-    found = answer(scenario, audits=False)
+        raise DpradError(f"{path} does not give an accepted risk: add [accepted] risk = 0.1.")
+    answers = answer(scenario, audits=False)
     if json:
-        show_json(found.to_dict())
+        show_json(answers.to_dict())
         return 0
     lines = [scenario.title]
-    for release, plans, reasons in zip(scenario.releases, found.plans, found.reasons, strict=True):
+    for release, plans, reasons in zip(
+        scenario.releases, answers.plans, answers.reasons, strict=True
+    ):
         lines += ["", f"{release.name}:"]
         for (threat, _), plan, reason in zip(scenario.threats, plans, reasons, strict=True):
             said = reason if plan is None else str(plan).split("\n")[0]

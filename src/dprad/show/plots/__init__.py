@@ -1,7 +1,7 @@
-"""Figures: each a function that takes results and an optional axis, and returns the axis.
+"""Figures: each function takes results and an optional axis, and returns the axis.
 
-The same functions serve the report, the page and a notebook. Colours are those of Okabe and Ito,
-which colour-blind eyes tell apart; lines differ in dash as well.
+The report, the web page and notebooks use the same functions. Colours are those of Okabe and Ito,
+which are safe for colour-blind readers; lines also differ in dash.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Risk against the noise parameter, one line a mechanism or promise."""
+"""Risk against the noise parameter, one line per mechanism or promise."""
 
 from __future__ import annotations
 
@@ -21,9 +21,35 @@ def plot_risk(
     accepted: float | None = None,
     at: Mapping[str, float] | float | None = None,
 ) -> Any:
-    """Draw ``{name: (values, risks)}``; bounds are dashed, estimates have a band.
+    """Draw risk against the noise; bounds are dashed, estimates have a band.
 
-    `accepted` draws the risk that is accepted, `at` the value in use (of each line, by name).
+    Parameters
+    ----------
+    lines
+        ``{name: (values, risks)}``.
+    ax
+        A matplotlib axis; default: a new figure.
+    parameter
+        Label of the horizontal axis.
+    accepted
+        The accepted risk, drawn as a line.
+    at
+        The value in use: a number, or one per line, by name.
+
+    Returns
+    -------
+    Axes
+        The axis drawn on.
+
+    Examples
+    --------
+    >>> import dprad
+    >>> epsilons = [0.5, 1.0, 2.0]
+    >>> risks = [dprad.assess(dprad.mechanisms.GRR(epsilon=e, size=4), prior=dprad.Prior.uniform(4))
+    ...          for e in epsilons]
+    >>> plot_risk({"GRR": (epsilons, risks)}, accepted=0.1).get_ylabel()
+    'extra risk'
+
     """
     ax = axis(ax)
     for k, (name, (values, risks)) in enumerate(lines.items()):

@@ -1,4 +1,4 @@
-"""Risk against error: what nothing else beats on both counts is joined by a line."""
+"""Risk against error, with a line through the mechanisms that no other beats on both."""
 
 from __future__ import annotations
 
@@ -12,7 +12,30 @@ if TYPE_CHECKING:
 
 
 def plot_frontier(table: Comparison, ax: Any = None) -> Any:
-    """Draw a comparison: the 95% error, or else the standard deviation, against the risk."""
+    """Draw a comparison: the 95% error, or else the standard deviation, against the risk.
+
+    Parameters
+    ----------
+    table
+        A result of `compare`.
+    ax
+        A matplotlib axis; default: a new figure.
+
+    Returns
+    -------
+    Axes
+        The axis drawn on.
+
+    Examples
+    --------
+    >>> import dprad
+    >>> from dprad.mechanisms import GRR, OUE
+    >>> table = dprad.compare([GRR(epsilon=1, size=5), OUE(epsilon=1, size=5)],
+    ...                       prior=dprad.Prior.uniform(5))
+    >>> plot_frontier(table).get_ylabel()
+    'extra risk'
+
+    """
     ax = axis(ax)
     rows = [(c, c.error if c.error is not None else _deviation(c)) for c in table]
     shown = [(c, e) for c, e in rows if e is not None]

@@ -13,23 +13,45 @@ if TYPE_CHECKING:
 
 
 def plot_knowledge(risks: Mapping[str, Risk], ax: Any = None) -> Any:
-    """Draw ``{attacker: risk}``. Where only a bound is known, the extra risk alone is drawn."""
+    """Draw risks by attacker. If only a bound is known, only the extra risk is drawn.
+
+    Parameters
+    ----------
+    risks
+        ``{attacker: risk}``.
+    ax
+        A matplotlib axis; default: a new figure.
+
+    Returns
+    -------
+    Axes
+        The axis drawn on.
+
+    Examples
+    --------
+    >>> import dprad
+    >>> promise, prior = dprad.PureDP(1.0, neighbours="replace-one"), dprad.Prior.uniform(4)
+    >>> risks = {"a stranger": dprad.assess(promise, prior=prior)}
+    >>> plot_knowledge(risks).get_xlabel()
+    'chance that the attacker is right'
+
+    """
     ax = axis(ax)
     names = [plain(n) for n in risks]
-    found = list(risks.values())
-    out = [r.success_out or 0.0 for r in found]
-    extra = [r.rad for r in found]
-    at = range(len(found))[::-1]
-    asked = any(explain.membership(r.threat) for r in found)
+    drawn = list(risks.values())
+    out = [r.success_out or 0.0 for r in drawn]
+    extra = [r.rad for r in drawn]
+    at = range(len(drawn))[::-1]
+    asked = any(explain.membership(r.threat) for r in drawn)
     ax.barh(at, out, color=COLOURS[0], label="anyway")
-    ax.barh(at, extra, left=out, color=COLOURS[1], label="only because of taking part")
-    for y, o, e, r in zip(at, out, extra, found, strict=True):
+    ax.barh(at, extra, left=out, color=COLOURS[1], label="only because the person takes part")
+    for y, o, e, r in zip(at, out, extra, drawn, strict=True):
         bound = r.kind == "upper-bound"
         said = f"at most +{explain.above(e)}" if bound else f"+{explain.nearest(e)}"
         ax.annotate(said, (o + e, y), xytext=(4, 0), textcoords="offset points", va="center")
     ax.set_yticks(at, names)
     ax.set_xlim(0, 1.15)
-    ax.set_ylim(-0.6, len(found) - 0.4)
+    ax.set_ylim(-0.6, len(drawn) - 0.4)
     ax.set_xlabel(
         "chance that the attacker is right" + (", or says 'in the data'" if asked else "")
     )

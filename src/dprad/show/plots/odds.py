@@ -16,7 +16,7 @@ SIDE = 10
 def dots(risk: Risk) -> tuple[int | None, int]:
     """Filled dots without and with the person, of 100.
 
-    A bound knows no odds, only their difference: then there is one grid, of the extra ones.
+    A bound gives only the difference of the odds: then there is one grid, of the extra ones.
     """
     if risk.success_in is not None and risk.success_out is not None:
         return round(100 * risk.success_out), round(100 * risk.success_in)
@@ -39,7 +39,28 @@ def grids(risk: Risk) -> list[tuple[str, str, list[str]]]:
 
 
 def plot_odds(risk: Risk, ax: Any = None) -> Any:
-    """Draw the grids on one axis."""
+    """Draw the odds as two grids of 100 dots: the person not in the data, and in the data.
+
+    Parameters
+    ----------
+    risk
+        A risk.
+    ax
+        A matplotlib axis; default: a new figure.
+
+    Returns
+    -------
+    Axes
+        The axis drawn on.
+
+    Examples
+    --------
+    >>> import dprad
+    >>> promise, prior = dprad.PureDP(1.0, neighbours="replace-one"), dprad.Prior.uniform(4)
+    >>> plot_odds(dprad.assess(promise, prior=prior)) is not None
+    True
+
+    """
     ax = axis(ax)
     colours = {"anyway": COLOURS[0], "extra": COLOURS[1]}
     for k, (title, count, kinds) in enumerate(grids(risk)):

@@ -1,4 +1,4 @@
-"""What all figures share: colours, an axis to draw on, and figures as text (SVG)."""
+"""Common to all figures: colours, an axis to draw on, and figures as text (SVG)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dprad.errors import DpradError
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#999999")
 DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
-# Stands for the colour of text; an SVG in a page takes it from there, so dark pages work.
+# Stands for the text colour; an SVG inherits it from the page, so dark pages work.
 INK = "#1a1b1c"
 SIZE = (6.2, 3.4)
 _STYLE: Any = {
@@ -38,7 +38,7 @@ _STYLE: Any = {
 
 @contextmanager
 def _own_style() -> Iterator[None]:
-    """Ours, on matplotlib's defaults: a settings file in the current folder has no say."""
+    """Our style on matplotlib's defaults; settings files in the current folder are ignored."""
     import matplotlib
 
     with matplotlib.rc_context():
@@ -48,7 +48,7 @@ def _own_style() -> Iterator[None]:
 
 
 def axis(ax: Any = None) -> Any:
-    """The axis given, or that of a new figure."""
+    """The given axis, or that of a new figure."""
     if ax is not None:
         return ax
     try:
@@ -60,7 +60,7 @@ def axis(ax: Any = None) -> Any:
 
 
 def svg(draw: Callable[[Any], Any], *, label: str, size: tuple[float, float] = SIZE) -> str:
-    """A figure as the text of an <svg> element: no fonts, no date, the same for the same input."""
+    """A figure as the text of an <svg> element: no fonts, no date, deterministic."""
     from matplotlib.figure import Figure
 
     with _own_style():
@@ -70,7 +70,7 @@ def svg(draw: Callable[[Any], Any], *, label: str, size: tuple[float, float] = S
         figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
     text = file.getvalue()
     text = re.sub(r"<metadata>.*?</metadata>", "", text[text.index("<svg") :], flags=re.DOTALL)
-    # in tags alone, never in what is read: three decimals of a point, and the page's own ink
+    # only in tags, never in visible text: three decimals of a point, and the page's own ink
     text = re.sub(r"<[^<>]+>", lambda tag: _shorter(tag.group()), text)
     return text.replace("<svg ", f'<svg role="img" aria-label="{_escaped(label)}" ', 1)
 
@@ -84,7 +84,7 @@ def _escaped(text: str) -> str:
 
 
 def plain(text: str, longest: int = 40) -> str:
-    """A label as it is: nothing in it is mathematics, and it is not too long."""
+    """A label as plain text: no mathematics, and not too long."""
     line = " ".join(str(text).split())
     line = line if len(line) <= longest else line[: longest - 1] + "\u2026"
     return line.replace("$", r"\$")

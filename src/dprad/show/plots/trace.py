@@ -1,4 +1,4 @@
-"""An audit as it went: what was certified, and what was estimated, after so many runs."""
+"""The course of an audit: what was certified and estimated after how many runs."""
 
 from __future__ import annotations
 
@@ -12,17 +12,40 @@ if TYPE_CHECKING:
 
 
 def plot_audit(result: Audit, ax: Any = None) -> Any:
-    """Draw an audit's trace."""
+    """Draw the trace of an audit.
+
+    Parameters
+    ----------
+    result
+        A result of ``audit(..., trace=True)``.
+    ax
+        A matplotlib axis; default: a new figure.
+
+    Returns
+    -------
+    Axes
+        The axis drawn on.
+
+    Examples
+    --------
+    >>> import dprad
+    >>> coin = dprad.mechanisms.GRR(epsilon=1.0, size=2)
+    >>> result = dprad.audit(coin, claim=coin.guarantee, prior=dprad.Prior.uniform(2), trials=2000,
+    ...                      trace=True)
+    >>> plot_audit(result).get_ylabel()
+    'epsilon'
+
+    """
     ax = axis(ax)
     if not result.trace:
-        raise DpradError("this audit kept no trace.")
+        raise DpradError("this audit has no trace: run audit(..., trace=True).")
     runs = [t for t, _, _ in result.trace]
     ax.plot(runs, [low for _, low, _ in result.trace], color=COLOURS[0], label="certified")
     guessed = [(t, e) for t, _, e in result.trace if e is not None]
     if guessed:
         ax.plot(
             [t for t, _ in guessed], [e for _, e in guessed], color=COLOURS[1], linestyle="--",
-            label="estimate, if it is that mechanism",
+            label="estimate, for the supposed mechanism",
         )  # fmt: skip
     ax.axhline(
         result.epsilon_claimed, color=COLOURS[6], linewidth=1, linestyle=":", label="claimed"

@@ -1,6 +1,6 @@
-"""Reports: one HTML file with everything in it, for people who do not write Python.
+"""Reports: one self-contained HTML file, for people who do not write Python.
 
-No script, no outside request; the same input gives the same bytes.
+No scripts, no external requests; the same input gives the same bytes.
 """
 
 from __future__ import annotations

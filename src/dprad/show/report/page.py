@@ -1,7 +1,7 @@
 """Results in, one self-contained HTML file out.
 
-The first screen is the sentence, the dots, the number and what it rests on. Then attackers,
-releases, noise, audits, each figure with its table, and how to make the report again.
+The first screen shows the sentence, the dots, the number and its assumptions. Then attackers,
+releases, noise and audits, each figure with its table, and how to reproduce the report.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from dprad.show.report.published import published, why
 from dprad.show.report.sections import Section
 from dprad.show.scenario import Answers, Scenario, answer
 
-# A table longer than this is cut, and says so.
+# A longer table is cut, with a note.
 LONGEST = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What the template is given."""
+    """The input of the template."""
 
     title: str
     lead: str
@@ -37,7 +37,7 @@ class Page:
     verdict: str
     assumptions: tuple[str, ...]
     sections: tuple[Section, ...] = field(default_factory=tuple)
-    asked: bool = False  # whether it is only asked if the record was used
+    asked: bool = False  # whether the only question is if the record was used
     note: str = ROUNDED
 
 
@@ -47,63 +47,79 @@ def report(results: Any, path: Any, *, title: str = "What does epsilon mean here
     Parameters
     ----------
     results
-        A result, or a list of them in any mixture.
+        A result, or a list of results of any kind.
     path
         The file to write.
     title
         The headline.
 
+    Returns
+    -------
+    Path
+        The file that was written.
+
+    Examples
+    --------
+    >>> import os, tempfile, dprad
+    >>> promise = dprad.PureDP(1.0, neighbours="replace-one")
+    >>> risk = dprad.assess(promise, prior=dprad.Prior.uniform(4))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     dprad.report(risk, os.path.join(folder, "report.html")).name
+    'report.html'
+
     """
-    found = list(results) if isinstance(results, list | tuple) else [results]
-    if not found:
+    items = list(results) if isinstance(results, list | tuple) else [results]
+    if not items:
         raise DpradError("report needs at least one result, but the list is empty.")
-    for result in found:
+    for result in items:
         if not isinstance(result, Risk | Calibration | Comparison | Audit):
             raise DpradError(
                 "report takes results of assess, calibrate, compare and audit, but got a "
                 f"{type(result).__name__}."
             )
-    found = [published(result) for result in found]
-    parts = [sections.result_section(result, f"{i}. ") for i, result in enumerate(found, 1)]
-    risks = [r.risk if isinstance(r, Calibration) else r for r in found]
+    items = [published(result) for result in items]
+    parts = [sections.result_section(result, f"{i}. ") for i, result in enumerate(items, 1)]
+    risks = [r.risk if isinstance(r, Calibration) else r for r in items]
     risks = [r for r in risks if isinstance(r, Risk)]
     top = max(risks, key=lambda r: r.interval[1]) if risks else None
-    lead = str(top) if top is not None else str(found[0]).split("\n")[0]
+    lead = str(top) if top is not None else str(items[0]).split("\n")[0]
     return _write(_page(title, lead, top, "", tuple(parts)), path)
 
 
 def report_scenario(
     scenario: Scenario, path: Any, *, command: str = "", allow_code: bool = False
 ) -> Path:
-    """Answer every question of a scenario and write the report, but not over what it reads."""
+    """Answer every question of a scenario and write the report, but not over its input files."""
     out = Path(path).resolve()
     data = scenario.population.get("data")
     inputs = [Path(scenario.name), *([] if data is None else [scenario.folder / str(data)])]
     for read in inputs:
         if read.exists() and out == read.resolve():
-            raise DpradError(f"{path} is read for this report; write it to another file.")
-    found = answer(scenario, allow_code=allow_code)
-    return _write(page_of(found, command), path)
+            raise DpradError(
+                f"{path} is an input of this report; write the report to another file."
+            )
+    answers = answer(scenario, allow_code=allow_code)
+    return _write(page_of(answers, command), path)
 
 
-def html_of(found: Answers, command: str = "") -> str:
+def html_of(answers: Answers, command: str = "") -> str:
     """The report of a scenario's answers, as text."""
-    return _render(page_of(found, command))
+    return _render(page_of(answers, command))
 
 
-def page_of(found: Answers, command: str = "") -> Page:
-    """All sections of a scenario's report; the first release is told first."""
-    scenario = found.scenario
-    accepted, exceeded = scenario.accepted, found.exceeded
-    found = replace(
-        found,
-        risks=tuple(tuple(map(published, row)) for row in found.risks),
-        plans=tuple(tuple(p and published(p) for p in row) for row in found.plans),
-        reasons=tuple(tuple(map(why, row)) for row in found.reasons),
-        audits=tuple((name, published(result)) for name, result in found.audits),
+def page_of(answers: Answers, command: str = "") -> Page:
+    """All sections of a scenario's report; the first release comes first."""
+    scenario = answers.scenario
+    accepted, exceeded = scenario.accepted, answers.exceeded
+    answers = replace(
+        answers,
+        risks=tuple(tuple(map(published, row)) for row in answers.risks),
+        plans=tuple(tuple(p and published(p) for p in row) for row in answers.plans),
+        reasons=tuple(tuple(map(why, row)) for row in answers.reasons),
+        audits=tuple((name, published(result)) for name, result in answers.audits),
     )
-    first = max(found.risks[0], key=lambda r: r.interval[1])
-    release, threat, worst = found.worst
+    first = max(answers.risks[0], key=lambda r: r.interval[1])
+    release, threat, worst = answers.worst
     verdict = []
     if worst is not first:
         verdict.append(f"Largest here: {explain.number(worst)} ({release}, against {threat}).")
@@ -111,12 +127,12 @@ def page_of(found: Answers, command: str = "") -> Page:
         word = "may exceed" if exceeded else "stays within"
         verdict.append(f"The extra risk {word} the accepted {accepted:g}.")
     parts = [
-        sections.attackers(found),
-        *sections.bounds(found),
-        *sections.curves(found),
-        *sections.compared(found),
-        *sections.noise(found),
-        *[sections.audit(result, f"Audit: {name}") for name, result in found.audits],
+        sections.attackers(answers),
+        *sections.bounds(answers),
+        *sections.curves(answers),
+        *sections.compared(answers),
+        *sections.noise(answers),
+        *[sections.audit(result, f"Audit: {name}") for name, result in answers.audits],
         sections.again(scenario, command),
     ]
     return _page(scenario.title, str(first), first, " ".join(verdict), tuple(parts))
@@ -149,10 +165,10 @@ def _render(page: Page) -> str:
 
 
 def _write(page: Page, path: Any) -> Path:
-    """Beside it first, then in its place: never half a report."""
+    """Write to a temporary file, then rename: never half a report."""
     file, text = Path(path), _render(page)
     try:
-        if file.exists() and not file.is_file():  # a pipe, a terminal: not to be replaced
+        if file.exists() and not file.is_file():  # a pipe or a terminal is not replaced
             file.write_text(text, encoding="utf-8")
             return file
         beside = file.with_name(f".dprad-{secrets.token_hex(8)}.html")

@@ -1,8 +1,8 @@
-"""What a report tells of a result: hundredths, rounded up.
+"""Results as published in a report: hundredths, rounded up.
 
-Risks are exact functions of the population. Told to four digits, they give away whether one person
-in a thousand has a rare value, or two. A report is handed to others, so its numbers, figures and
-tables are made from results that were rounded before.
+Risks are exact functions of the population. Four digits would reveal whether one person in a
+thousand has a rare value, or two. A report is shared with others, so its numbers, figures and
+tables are made from rounded results.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from dprad.model.results import Audit, Calibration, Candidate, Comparison, Risk
 
 SAID = (
     "Risks are rounded up to hundredths, and noise to two digits on the safe side, so that this "
-    "report does not tell how many people have a rare value."
+    "report does not reveal how many people have a rare value."
 )
 
 
 def published(result: Any) -> Any:
-    """A result as it may be told to others."""
+    """A result rounded for publication."""
     if isinstance(result, Risk):
         return _risk(result)
     if isinstance(result, Calibration):
@@ -35,10 +35,10 @@ def published(result: Any) -> Any:
 
 
 def why(reason: str) -> str:
-    """Why there is no plan, without the number that it may hold."""
+    """Why there is no plan, without the number in the message."""
     if reason.startswith("every"):
         return "every value stays within it"
-    return "no value keeps within it" if reason.startswith("no ") else reason
+    return "no value stays within it" if reason.startswith("no ") else reason
 
 
 def _risk(risk: Risk) -> Risk:
@@ -68,7 +68,7 @@ def _candidate(candidate: Candidate) -> Candidate:
 
 
 def _audit(result: Audit) -> Audit:
-    """Counts of runs and what follows from them: rates of what is rare show in these too."""
+    """Counts of runs and what follows from them: rates of rare values show in these too."""
     low, high = result.rad_interval
     guessed = result.trials - result.passes
     span = result.epsilon_interval
@@ -92,7 +92,7 @@ def _audit(result: Audit) -> Audit:
 
 
 def _note(note: str) -> str:
-    """A note with its numbers rounded, and without the number of different records."""
+    """A note with rounded numbers, and without the number of distinct records."""
     note = re.sub(r"( record number [\d,]+) of [\d,]+", r"\1", note)
     return re.sub(r"\d*\.\d{3,}(e-?\d+)?", lambda m: f"{_up(float(m.group())):.2f}", note)
 
@@ -112,7 +112,7 @@ def _digits(value: float) -> float:
 
 
 def _safe(plan: Calibration) -> float:
-    """Two digits of a parameter, on the side of more noise."""
+    """Two digits of a parameter, rounded towards more noise."""
     if plan.value <= 0:
         return plan.value
     unit = 10.0 ** (math.floor(math.log10(plan.value)) - 1)

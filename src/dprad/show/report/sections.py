@@ -21,15 +21,15 @@ from dprad.show.scenario import Answers, Scenario
 from dprad.show.scenario.release import Release
 from dprad.verbs.compare import compared as side_by_side
 
-# Values of the noise parameter on a curve, and how far it goes from the value in use.
+# Number of values on a curve, and its range around the value in use.
 POINTS, REACH = 25, 4.0
-# Bars in a figure, and sentences before it.
+# Most bars in a figure, and sentences before it.
 BARS, SAID = 12, 6
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading, sentences, a figure (SVG) and its table (first row: the heads)."""
+    """A heading, sentences, a figure (SVG) and its table (first row: the headings)."""
 
     title: str
     text: tuple[str, ...] = ()
@@ -38,11 +38,11 @@ class Section:
     code: str = ""
 
 
-def attackers(found: Answers) -> Section:
+def attackers(answers: Answers) -> Section:
     """Every attacker against every release."""
-    scenario = found.scenario
+    scenario = answers.scenario
     rows = [("attacker", "release", "extra risk", "not in the data", "in the data", "known as")]
-    for (threat, _), column in zip(scenario.threats, zip(*found.risks, strict=True), strict=True):
+    for (threat, _), column in zip(scenario.threats, zip(*answers.risks, strict=True), strict=True):
         for release, risk in zip(scenario.releases, column, strict=True):
             out = (
                 "" if risk.success_out is None else f"{explain.count(risk.success_out, 100)} of 100"
@@ -53,7 +53,7 @@ def attackers(found: Answers) -> Section:
             kinds = {"exact": "exact", "estimate": "estimate", "upper-bound": "bound"}
             rows.append((threat, release.name, explain.number(risk), out, inside, kinds[risk.kind]))
     named: dict[str, Risk] = {}
-    for release, row in zip(scenario.releases, found.risks, strict=True):
+    for release, row in zip(scenario.releases, answers.risks, strict=True):
         for (threat, _), risk in zip(scenario.threats, row, strict=True):
             name = f"{threat}: {release.name}"
             named[name if name not in named else f"{name} ({len(named) + 1})"] = risk
@@ -63,16 +63,16 @@ def attackers(found: Answers) -> Section:
         label="Chance that each attacker is right, with and without the person in the data",
         size=(6.6, 1.1 + 0.42 * len(shown)),
     )
-    said = [str(risk) for row in found.risks for risk in row]
+    said = [str(risk) for row in answers.risks for risk in row]
     text = list(dict.fromkeys(said))[:SAID]
     if len(named) > len(shown):
         text.append(f"The figure shows the first {len(shown)} of {len(named)}; the table has more.")
-    return Section("Who is feared", tuple(text), figure, tuple(rows))
+    return Section("The attackers", tuple(text), figure, tuple(rows))
 
 
-def bounds(found: Answers) -> list[Section]:
+def bounds(answers: Answers) -> list[Section]:
     """The table of bounds behind the first promise."""
-    for release, row in zip(found.scenario.releases, found.risks, strict=True):
+    for release, row in zip(answers.scenario.releases, answers.risks, strict=True):
         risk = max(row, key=lambda r: r.rad)
         if risk.kind != "upper-bound":
             continue
@@ -89,9 +89,9 @@ def bounds(found: Answers) -> list[Section]:
     return []
 
 
-def curves(found: Answers) -> list[Section]:
+def curves(answers: Answers) -> list[Section]:
     """Risk against the noise, for every release that shares the parameter, worst threat first."""
-    scenario = found.scenario
+    scenario = answers.scenario
     groups: dict[str, list[int]] = {}
     for k, release in enumerate(scenario.releases):
         groups.setdefault(release.parameter, []).append(k)
@@ -105,7 +105,7 @@ def curves(found: Answers) -> list[Section]:
         at: dict[str, float] = {}
         for k in members:
             release = scenario.releases[k]
-            j = max(range(len(found.risks[k])), key=lambda i: found.risks[k][i].interval[1])
+            j = max(range(len(answers.risks[k])), key=lambda i: answers.risks[k][i].interval[1])
             threat_name, question = scenario.questions[j]
             risks = _line(release, question, values)
             if risks is None:
@@ -134,9 +134,9 @@ def curves(found: Answers) -> list[Section]:
     return sections
 
 
-def compared(found: Answers) -> list[Section]:
-    """Risk against error of the mechanisms, where there are several that read the same."""
-    scenario = found.scenario
+def compared(answers: Answers) -> list[Section]:
+    """Risk against error of the mechanisms, if several read the same."""
+    scenario = answers.scenario
     attacker, question = scenario.questions[0]
     run = [r for r in scenario.releases if r.mechanism is not None]
     if len(run) < 2 or any(r.query != run[0].query for r in run):
@@ -165,14 +165,16 @@ def _grid(low: float, high: float) -> list[float]:
     return [a * (b / a) ** (i / (POINTS - 1)) for i in range(POINTS)]
 
 
-def noise(found: Answers) -> list[Section]:
-    """How much noise each release needs for what is accepted."""
-    scenario = found.scenario
+def noise(answers: Answers) -> list[Section]:
+    """How much noise each release needs for the accepted risk."""
+    scenario = answers.scenario
     if scenario.accepted is None:
         return []
     rows = [("release", "attacker", "set", "to", "95% error")]
     text = []
-    for release, plans, reasons in zip(scenario.releases, found.plans, found.reasons, strict=True):
+    for release, plans, reasons in zip(
+        scenario.releases, answers.plans, answers.reasons, strict=True
+    ):
         safest = None
         for (threat, _), plan, reason in zip(scenario.threats, plans, reasons, strict=True):
             if plan is None:
@@ -199,11 +201,11 @@ def noise(found: Answers) -> list[Section]:
 
 
 def audit(result: Audit, title: str) -> Section:
-    """What counted runs say."""
+    """The result of an audit."""
     figure = ""
     rows: tuple[tuple[str, ...], ...] = ()
     if result.trace:
-        figure = svg(lambda ax: plots.plot_audit(result, ax), label="The audit as it went")
+        figure = svg(lambda ax: plots.plot_audit(result, ax), label="The course of the audit")
         rows = (
             ("runs", "certified epsilon", "estimate"),
             *(
@@ -215,16 +217,16 @@ def audit(result: Audit, title: str) -> Section:
 
 
 def again(scenario: Scenario, command: str) -> Section:
-    """The scenario file behind it."""
+    """The scenario file behind the report."""
     text = (
         f"Made by dprad {dprad.__version__} from this scenario file"
         + (f", with: {command}" if command else "")
         + ".",
     )
-    # counts of people are theirs
-    code = "(It holds counts of the population, and is not shown.)"
+    # counts of people are private
+    code = "(It contains counts of the population, so it is not shown.)"
     code = code if "counts" in scenario.population else scenario.text
-    return Section("Make this report again", text, code=code)
+    return Section("Reproduce this report", text, code=code)
 
 
 def result_section(result: Any, prefix: str) -> Section:

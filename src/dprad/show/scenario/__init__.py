@@ -1,7 +1,7 @@
 """Scenario files: population, threats, releases and the accepted risk, in one TOML file.
 
-`load` reads a file and reports all that is wrong with it at once; `answer` asks every question
-that it holds. `EXAMPLE` is what `dprad init` writes.
+`load` reads a file and reports all its errors at once; `answer` answers every question in it.
+`EXAMPLE` is what `dprad init` writes.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ EXAMPLE = """\
 
 title = "Diagnoses in a patient survey"
 
-# What is known of the population: a table, counts, equally likely values, or nothing.
+# What is known about the population: a table, counts, equally likely values, or nothing.
 [population]
 builtin = "patients"              # a synthetic table that comes with dprad
-# data = "people.csv"             # a CSV or Parquet file, one row a person, beside this file
-# columns = ["age", "diagnosis"]  # of data or builtin: what makes a record (default: all)
+# data = "people.csv"             # a CSV or Parquet file, one row per person, next to this file
+# columns = ["age", "diagnosis"]  # of data or builtin: the columns of a record (default: all)
 # weight = "weight"               # a column of survey weights
 # missing = "keep"                # missing values: keep, drop or refuse
-# domain = [0, 100]               # all whole values of the only column, seen or not
+# domain = [0, 100]               # all whole values of the only column, observed or not
 # counts = { yes = 30, no = 70 }  # instead of a table
-# uniform = 101                   # instead: so many equally likely values 0, 1, 2, ...
+# uniform = 101                   # instead: this many equally likely values 0, 1, 2, ...
 # unknown = true                  # instead: assume nothing (promises only)
 
-# Who is feared. As many as you like.
+# The attackers. As many as you like.
 [[threats]]
 name = "a stranger"
 knows = "nothing"                 # nothing, everything, or a list of columns
-target = ["diagnosis"]            # what he is after (default: the whole record)
-# loss = "absolute"               # exact (default), absolute, haversine
+target = ["diagnosis"]            # what they guess (default: the whole record)
+# loss = "absolute"               # exact (default), absolute, relative, haversine
 # eta = 5                         # a guess counts if its loss is at most this
 
 [[threats]]
@@ -61,7 +61,7 @@ neighbours = "replace-one"        # or "add-remove"; required for a promise
 [accepted]
 risk = 0.1
 
-# Optional: audit the mechanisms above, or a function of yours, by so many calls.
+# Optional: audit the mechanisms above, or your own function, with this many calls.
 [audit]
 trials = 20_000
 # function = "package.module:function"

@@ -20,10 +20,29 @@ CALLS = 20_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answers:
-    """`risks` and `plans` have one line a release, one entry a threat.
+    """The answers to a scenario. `risks`, `plans` and `reasons` have one row per release, one
+    entry per threat.
 
-    A plan is None where no noise is needed or none is enough (`reasons` says which), or if nothing
-    was said about the accepted risk.
+    Parameters
+    ----------
+    scenario
+        The scenario.
+    risks
+        The risks.
+    plans
+        Calibrations; None if no noise is needed, none is enough, or no risk is accepted.
+    reasons
+        Why there is no plan.
+    audits
+        Pairs (name, audit).
+
+    Examples
+    --------
+    >>> import dprad
+    >>> answers = dprad.scenario.answer(dprad.scenario.builtin(), plans=False, audits=False)
+    >>> len(answers.risks), len(answers.risks[0])
+    (2, 2)
+
     """
 
     scenario: Scenario
@@ -34,23 +53,30 @@ class Answers:
 
     @property
     def worst(self) -> tuple[str, str, Risk]:
-        """The largest risk: its release, its threat."""
+        """The largest risk, with its release and threat."""
         cells = [
             (release.name, threat[0], risk)
             for release, row in zip(self.scenario.releases, self.risks, strict=True)
             for threat, risk in zip(self.scenario.threats, row, strict=True)
         ]
-        # of equal ones the first
+        # the first of equal ones
         return max(cells, key=lambda cell: cell[2].interval[1])
 
     @property
     def exceeded(self) -> bool:
-        """Whether a risk may exceed what is accepted."""
+        """Whether a risk may exceed the accepted one."""
         limit = self.scenario.accepted
         return limit is not None and any(r.interval[1] > limit for row in self.risks for r in row)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
+        """The answers as plain data.
+
+        Returns
+        -------
+        dict
+            With keys title, accepted, exceeded, answers and audits.
+
+        """
         scenario = self.scenario
         cells = []
         for release, risks, plans, reasons in zip(
@@ -77,15 +103,39 @@ class Answers:
 def answer(
     scenario: Scenario, *, plans: bool = True, audits: bool = True, allow_code: bool = False
 ) -> Answers:
-    """Ask all questions; calibrations and audits only if wanted.
+    """Answer all questions of a scenario.
 
-    A scenario may name a function to audit. To import and run it is refused unless `allow_code`.
+    A scenario may name a function to audit. It is imported and run only with `allow_code`.
+
+    Parameters
+    ----------
+    scenario
+        A result of `load` or `builtin`.
+    plans
+        Whether to calibrate to the accepted risk.
+    audits
+        Whether to run audits.
+    allow_code
+        Whether the function named by the scenario may be run.
+
+    Returns
+    -------
+    Answers
+        Risks, plans and audits.
+
+    Examples
+    --------
+    >>> import dprad
+    >>> answers = dprad.scenario.answer(dprad.scenario.builtin(), plans=False, audits=False)
+    >>> answers.exceeded
+    True
+
     """
     about = scenario.audit or {}
     if audits and "function" in about and not allow_code:
         raise DpradError(
-            f"{scenario.name} asks to import and run {about['function']!r}. If you would run that "
-            "code yourself, say so: --allow-code (in Python: allow_code=True)."
+            f"{scenario.name} asks to import and run {about['function']!r}. If you trust that "
+            "code, allow it: --allow-code (in Python: allow_code=True)."
         )
     rows = [
         [_cell(scenario, release, name, question, plans) for name, question in scenario.questions]
@@ -103,7 +153,9 @@ def answer(
 def _cell(
     scenario: Scenario, release: Release, name: str, question: Question, planned: bool
 ) -> tuple[Risk, Calibration | None, str]:
-    """A release against an attacker: its risk, and the noise for what is accepted, or why none."""
+    """A release against an attacker: its risk, and the noise for the accepted risk or why there
+    is none.
+    """
     try:
         risk = release.risk(question, Sampling())
     except DpradError as error:
@@ -117,7 +169,7 @@ def _cell(
 
 
 def _audits(scenario: Scenario) -> list[tuple[str, Audit]]:
-    """The function named, or the mechanisms themselves."""
+    """Audits of the named function, or of the mechanisms themselves."""
     about = scenario.audit or {}
     trials = about.get("trials", CALLS)
     confidence = about.get("confidence", 0.95)
@@ -131,7 +183,7 @@ def _audits(scenario: Scenario) -> list[tuple[str, Audit]]:
         result = audit(run, claim=claim, prior=scenario.prior, threat=threat, **question)
         note = f"this report imported and ran {about['function']}"
         return [(f"{about['function']} ({name})", replace(result, notes=(*result.notes, note)))]
-    found = []
+    audits = []
     for release in scenario.releases:
         if release.mechanism is None:
             continue
@@ -145,5 +197,5 @@ def _audits(scenario: Scenario) -> list[tuple[str, Audit]]:
             query=release.query,
             **question,
         )
-        found.append((f"{release.name} ({name})", result))
-    return found
+        audits.append((f"{release.name} ({name})", result))
+    return audits

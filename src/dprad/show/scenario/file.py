@@ -1,6 +1,6 @@
-"""Reading a scenario: TOML in, a `Scenario` out, or every error of the file at once.
+"""Reading a scenario: TOML in, a `Scenario` out, or all errors of the file at once.
 
-Each error names its line, its table and key, what is allowed and what stands there.
+Each error names its line, table and key, what is allowed and what was found.
 """
 
 from __future__ import annotations
@@ -21,13 +21,44 @@ from dprad.model.threats import Threat
 from dprad.show.scenario.release import Release
 from dprad.show.scenario.schema import SOURCES, Table, Wrong, structure
 
-# Bytes of a scenario file.
+# Most bytes of a scenario file.
 LONGEST = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scenario:
-    """Checked questions: everything in it can be asked."""
+    """A checked scenario; made by `load` or `builtin`.
+
+    Parameters
+    ----------
+    title
+        Title.
+    name
+        Name of the file.
+    text
+        Text of the file.
+    prior
+        The population.
+    population
+        The population, as in the file.
+    questions
+        Pairs (attacker, prepared question).
+    releases
+        The releases.
+    accepted
+        The accepted risk, or None.
+    audit
+        The audit, as in the file, or None.
+    folder
+        The folder of the file.
+
+    Examples
+    --------
+    >>> import dprad
+    >>> [name for name, _ in dprad.scenario.builtin().threats]
+    ['a stranger', 'an acquaintance']
+
+    """
 
     title: str
     name: str
@@ -47,7 +78,29 @@ class Scenario:
 
 
 def load(path: Any) -> Scenario:
-    """The scenario in a file."""
+    """Read a scenario file.
+
+    Parameters
+    ----------
+    path
+        A TOML file; `dprad init` writes an example.
+
+    Returns
+    -------
+    Scenario
+        Checked; a `DpradError` lists everything that is wrong.
+
+    Examples
+    --------
+    >>> import os, tempfile, dprad
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "scenario.toml")
+    ...     with open(path, "w") as file:
+    ...         _ = file.write(dprad.scenario.EXAMPLE)
+    ...     load(path).title
+    'Diagnoses in a patient survey'
+
+    """
     file = Path(path)
     try:
         if file.exists() and not file.is_file():
@@ -56,9 +109,7 @@ def load(path: Any) -> Scenario:
             raise DpradError(f"{file} is too long for a scenario file.")
         text = file.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise DpradError(
-            f"{file}: there is no such file. `dprad init` writes an example."
-        ) from None
+        raise DpradError(f"{file} does not exist. `dprad init` writes an example.") from None
     except (OSError, UnicodeDecodeError):
         raise DpradError(
             f"{file} cannot be read: it is not text in UTF-8, or not allowed."
@@ -67,14 +118,26 @@ def load(path: Any) -> Scenario:
 
 
 def builtin() -> Scenario:
-    """The example, on built-in data."""
+    """The example scenario, on built-in data.
+
+    Returns
+    -------
+    Scenario
+        Two attackers and two releases.
+
+    Examples
+    --------
+    >>> builtin().accepted
+    0.1
+
+    """
     from dprad.show.scenario import EXAMPLE
 
     return parse(EXAMPLE, name="example", folder=Path())
 
 
 def parse(text: str, *, name: str, folder: Path) -> Scenario:
-    """The scenario in a text; raises one `DpradError` that lists everything that is wrong."""
+    """The scenario in a text; raises one `DpradError` that lists all errors."""
     try:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -88,12 +151,12 @@ def parse(text: str, *, name: str, folder: Path) -> Scenario:
     wrong.stop()
     scenario = _meaning(checked, text, folder, wrong)
     wrong.stop()
-    assert scenario is not None  # or it would have stopped
+    assert scenario is not None  # otherwise it would have stopped
     return scenario
 
 
 def _meaning(checked: Table, text: str, folder: Path, wrong: Wrong) -> Scenario | None:
-    """Population, threats and releases that go together."""
+    """Population, threats and releases that fit together."""
     population = checked.get("population", {"unknown": True})
     prior = _attempt(lambda: _prior(population, folder), ("population", 0), wrong)
     if not checked["releases"]:
@@ -109,7 +172,7 @@ def _meaning(checked: Table, text: str, folder: Path, wrong: Wrong) -> Scenario 
     audit = checked.get("audit")
     if audit is not None:
         _audited(audit, prior, releases, wrong)
-    if wrong.found or prior is None:
+    if wrong.errors or prior is None:
         return None
     return Scenario(
         title=checked.get("title", "What does epsilon mean here?"),
@@ -128,7 +191,7 @@ def _meaning(checked: Table, text: str, folder: Path, wrong: Wrong) -> Scenario 
 def _questions(
     tables: list[Table], prior: Prior | None, wrong: Wrong
 ) -> list[tuple[str, Question]]:
-    """Attackers by name, each with the population prepared for it."""
+    """Attackers by name, each with a prepared question."""
     known = Prior.unknown() if prior is None else prior
     questions = []
     for k, table in enumerate(tables or [{}], 1):
@@ -148,7 +211,7 @@ def _audited(
 ) -> None:
     """An audit needs something to call, and records to call it on."""
     if ("function" in audit) != ("claim" in audit):
-        wrong.add(("audit", 0), "function and claim go together: what is audited, and for what.")
+        wrong.add(("audit", 0), "function and claim go together: give both or neither.")
     elif "function" not in audit and all(r is None or r.mechanism is None for r in releases):
         wrong.add(("audit", 0), "there is nothing to audit: no mechanism above, and no function.")
     if prior is not None and prior.kind != "finite":
@@ -196,7 +259,7 @@ def _prior(population: Table, folder: Path) -> Prior:
 
 
 def _numbers(counts: Table) -> dict[Any, float]:
-    """Keys of a TOML table are text; where all are whole numbers they are meant as such."""
+    """Keys of a TOML table are text; if all look like whole numbers, they are."""
     if all(re.fullmatch(r"-?(0|[1-9]\d*)", k) for k in counts):
         return {int(k): v for k, v in counts.items()}
     return dict(counts)
@@ -225,8 +288,8 @@ def _promised(table: Table, numbers: Table, k: int, wrong: Wrong) -> Release | N
     promised = {p.name for kind in KINDS for p in kind.takes} | {"name", "neighbours"}
     alone = [key for key in table if key not in promised]
     for key in alone:
-        wrong.add(("releases", k, key), f"{key!r} goes with a mechanism, which is missing.")
+        wrong.add(("releases", k, key), f"{key!r} needs a mechanism, which is missing.")
     if alone or _attempt(lambda: catalogue.promise(numbers), ("releases", k), wrong) is None:
         return None
-    told = ", ".join(v if isinstance(v, str) else f"{k} = {v:g}" for k, v in numbers.items())
-    return Release(table.get("name", f"a promise ({told})"), None, numbers, None)
+    numbered = ", ".join(v if isinstance(v, str) else f"{k} = {v:g}" for k, v in numbers.items())
+    return Release(table.get("name", f"a promise ({numbered})"), None, numbers, None)

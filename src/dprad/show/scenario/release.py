@@ -1,4 +1,4 @@
-"""Release: what is published, by the words of a scenario file."""
+"""Release: what is published, in the terms of a scenario file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Numbers = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Release:
-    """A mechanism by its short name with its numbers, or a promise (`mechanism` is None)."""
+    """A mechanism by short name with its parameters, or a promise (`mechanism` is None)."""
 
     name: str
     mechanism: str | None
@@ -31,7 +31,7 @@ class Release:
 
     @property
     def parameter(self) -> str:
-        """What says how much noise: epsilon, sigma, mu or tv."""
+        """The parameter that sets the noise: epsilon, sigma, mu or tv."""
         if self.mechanism is not None:
             return catalogue.card(self.mechanism).takes[0]
         return next(k for k in catalogue.PROMISES if k in self.numbers)
@@ -44,7 +44,7 @@ class Release:
         return family(**arguments)
 
     def parts(self, prior: Prior, threat: Threat, *, without: str = "") -> tuple[Any, Numbers]:
-        """The class and its arguments, all but one if `without` names it."""
+        """The class and its arguments, except the one named by `without`."""
         numbers = {k: v for k, v in self.numbers.items() if k != without}
         if self.mechanism is not None:
             return catalogue.parts(self.mechanism, numbers, prior, threat, self.query)
@@ -56,18 +56,18 @@ class Release:
         return replace(self, numbers=self.numbers | {self.parameter: value})
 
     def posed(self, question: Question) -> Question:
-        """The question, with what this release reads; a promise reads nothing."""
+        """The question with the query of this release; a promise has none."""
         return replace(question, query=self.query)
 
     def risk(self, question: Question, sampling: Sampling) -> Risk:
-        """What it adds to the risk."""
+        """The risk of this release."""
         subject = self.subject(question.prior, question.threat)
         return answer(subject, self.posed(question), sampling)
 
     def plan(self, question: Question, max_risk: float, sampling: Sampling) -> Calibration:
         """The least noise for an accepted risk."""
         if self.mechanism is None and self.parameter == TV.name:
-            raise DpradError("noise for a total variation is not available: calibrate a mechanism.")
+            raise DpradError("a total variation cannot be calibrated: calibrate a mechanism.")
         family, arguments = self.parts(question.prior, question.threat, without=self.parameter)
         posed = self.posed(question)
         dial = Dial.of(family, self.parameter, None, arguments, posed)

@@ -1,4 +1,4 @@
-"""What may stand where in a scenario file, and where it stands: errors name line, table and key."""
+"""The schema of a scenario file. Errors name the line, table and key."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _counts(value: Any, name: str) -> Any:
 
 def _yes(value: Any, name: str) -> Any:
     if value is not True:
-        raise DpradError(f"{name} must be true (or be left out), but is {value!r}.")
+        raise DpradError(f"{name} must be true or left out, but is {value!r}.")
     return value
 
 
@@ -140,26 +140,26 @@ SOURCES = ("builtin", "data", "counts", "uniform", "unknown")
 
 
 class Wrong:
-    """Errors, each with its place."""
+    """Errors with their places."""
 
     def __init__(self, name: str, text: str) -> None:
         self.name, self.lines = name, _places(text)
-        self.found: list[tuple[int, str]] = []
+        self.errors: list[tuple[int, str]] = []
 
     def add(self, place: tuple[Any, ...], message: str) -> None:
-        """`place`: table, number in an array of tables (0: the only one), key."""
+        """`place`: table, number in an array of tables (0: not an array), key."""
         full: Any = (*place, *("", 0, "")[len(place) :])
         table, k, key = full
         line = self.lines.get((table, k, key)) or self.lines.get((table, k, "")) or 1
         where = f"[[{table}]] {k}" if table in MANY and k else f"[{table}]" if table else ""
         known = f"line {line}" + (f", {where}" if where else "")
-        self.found.append((line, f"{known}: {message}"))
+        self.errors.append((line, f"{known}: {message}"))
 
     def stop(self) -> None:
-        """Raise what there is."""
-        if not self.found:
+        """Raise the errors, if any."""
+        if not self.errors:
             return
-        unique = list(dict.fromkeys(sorted(self.found)))
+        unique = list(dict.fromkeys(sorted(self.errors)))
         if len(unique) == 1:
             raise DpradError(f"{self.name}, {unique[0][1]}")
         lines = "".join(f"\n  {message}" for _, message in unique)
@@ -167,8 +167,8 @@ class Wrong:
 
 
 def _places(text: str) -> dict[tuple[str, int, str], int]:
-    """The line of every table header and key. A rough scan will do: TOML was parsed before."""
-    found: dict[tuple[str, int, str], int] = {}
+    """The line of every table header and key. A rough scan suffices: the TOML was parsed before."""
+    lines: dict[tuple[str, int, str], int] = {}
     table, k, count = "", 0, dict.fromkeys(MANY, 0)
     for i, line in enumerate(text.splitlines(), 1):
         header = re.match(r"\s*(\[\[?)\s*([\w-]+)", line)
@@ -178,22 +178,22 @@ def _places(text: str) -> dict[tuple[str, int, str], int]:
             if header.group(1) == "[[":
                 count[table] = count.get(table, 0) + 1
             k = count.get(table, 0) if header.group(1) == "[[" else 0
-            found.setdefault((table, k, ""), i)
+            lines.setdefault((table, k, ""), i)
         elif key:
-            found.setdefault((table, k, key.group(1)), i)
-    return found
+            lines.setdefault((table, k, key.group(1)), i)
+    return lines
 
 
 def structure(raw: Table, wrong: Wrong) -> Table:
-    """Right keys with values of the right kind."""
+    """The tables with valid keys and values of the right type."""
     good: Table = {name: [] for name in MANY}
     for key, value in raw.items():
         place = (key, 1, "") if key in MANY else (key, 0, "")
         if key not in TOP:
-            known = did_you_mean(key, TOP) or f"There are: {', '.join(TOP)}."
+            known = did_you_mean(key, TOP) or f"Allowed are: {', '.join(TOP)}."
             place = place if wrong.lines.get(place) else ("", 0, key)
             what = repr(key) if records_shown() or did_you_mean(key, TOP) else "this"
-            wrong.add(place, f"{what} has no meaning here. {known}")
+            wrong.add(place, f"{what} is not allowed here. {known}")
         elif key == "title":
             _check(key, value, _text, ("", 0, key), good, wrong)
         elif key in MANY:
@@ -215,9 +215,9 @@ def _table(raw: Mapping[str, Any], checks: Checks, table: str, k: int, wrong: Wr
         if key in checks:
             _check(key, value, checks[key], (table, k, key), good, wrong)
         else:
-            hint = did_you_mean(key, checks) or f"There are: {', '.join(checks)}."
+            hint = did_you_mean(key, checks) or f"Allowed are: {', '.join(checks)}."
             what = "this" if table == "population" and not records_shown() else repr(key)
-            wrong.add((table, k, key), f"{what} has no meaning here. {hint}")
+            wrong.add((table, k, key), f"{what} is not allowed here. {hint}")
     return good
 
 

@@ -1,7 +1,7 @@
-"""The explorer: a local page, bound to this machine, that needs no network.
+"""The explorer: a local web page, bound to this machine, that needs no network.
 
-`question.py` holds what the page asks and the answers, without any page; `controls.py` reads the
-inputs, `app.py` draws the answers, `guard.py` says who may talk to it.
+`question.py` holds the questions and answers, independent of the page; `controls.py` reads the
+inputs, `app.py` draws the answers, `guard.py` controls access.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def explore(
 ) -> None:
     """Serve the page until Ctrl-C. `scenario`: a `dprad.scenario.Scenario`, or None.
 
-    Its address has a token in it that is new for every start; who does not have it is refused.
+    The address contains a token that is new for every start; requests without it are refused.
     """
     number = whole(port, "port", low=1)
     if number > 65535:
@@ -45,14 +45,17 @@ def explore(
 
         token = secrets.token_urlsafe(24)
         address = f"http://{HOST}:{number}/{token}/"
-        before, tempfile.tempdir = tempfile.tempdir, folder  # uploads go there, and go with it
+        before, tempfile.tempdir = (
+            tempfile.tempdir,
+            folder,
+        )  # uploads go there, and are deleted with it
         bench = Bench()
         try:
             app = Guard(make_app(scenario, bench), HOST, number, token)
             config = uvicorn.Config(
                 app, log_level="warning", ws_max_size=2**20, server_header=False
             )
-            ready(f"The page is at {address} (Ctrl-C ends it; the address is for you alone).")
+            ready(f"The page is at {address} (Ctrl-C stops it; keep the address private).")
             if browser:
                 _open(address, Path(folder))
             uvicorn.Server(config).run(sockets=[listener])
@@ -62,7 +65,7 @@ def explore(
 
 
 def _open(address: str, folder: Path) -> None:
-    """By a page in a private folder: a browser's arguments can be read by everybody here."""
+    """Through a file in a private folder: command-line arguments are visible to everybody here."""
     import webbrowser
 
     page = folder / "open.html"
@@ -71,7 +74,7 @@ def _open(address: str, folder: Path) -> None:
 
 
 def _listening(port: int) -> socket.socket:
-    """A socket that listens from now on, so that of two starts at once one is told."""
+    """A socket that listens from now on, so that of two simultaneous starts one fails."""
     listener = socket.socket()
     if sys.platform != "win32":
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -81,7 +84,7 @@ def _listening(port: int) -> socket.socket:
     except OSError:
         listener.close()
         raise DpradError(
-            f"port {port} is taken on this machine; choose another one: --port "
+            f"port {port} is in use on this machine; choose another one: --port "
             f"{port + 1 if port < 65535 else 8765}."
         ) from None
     return listener

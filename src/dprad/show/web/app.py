@@ -1,7 +1,7 @@
-"""What the page does: the answer to what is asked, always up to date.
+"""The server side of the page: keeps the answer up to date.
 
-Every answer is computed in a process of its own (`runtime.bench`), outside of Shiny's reactive
-graph, so that a question that takes long keeps nobody waiting, and ends when another one is asked.
+Every answer is computed in a process of its own (`runtime.bench`), outside Shiny's reactive graph,
+so that a slow question blocks nobody and ends when another one is asked.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _first(scenario: Scenario | None, places: dict[str, Population]) -> Question
 
 
 def _told(controls: Controls, bench: Bench) -> Any:
-    """The question that was asked last and its risk, or a sentence that says what is wrong."""
+    """The latest question and its risk, or a sentence that says what is wrong."""
 
     @reactive.extended_task
     async def ask(asked: Question | None, problem: str) -> tuple[Question | None, Any, str]:
@@ -125,7 +125,7 @@ def _answer(told: Any) -> None:
             ),
             tags.p(asked.error(), id="error"),
             tags.details(
-                tags.summary("What this rests on"),
+                tags.summary("Assumptions and details"),
                 tags.ul(*[tags.li(line) for line in risk.assumptions]),
                 class_="soft",
             ),
@@ -140,10 +140,10 @@ def _plan(controls: Controls, told: Any, bench: Bench) -> None:
         if asked is None or limit is None:
             return problem or "give a risk between 0 and 1."
         try:
-            found: Calibration = await bench.run(Question.plan, asked, float(limit), seconds=PLAN)
+            plan: Calibration = await bench.run(Question.plan, asked, float(limit), seconds=PLAN)
         except DpradError as error:
             return str(error)
-        return found
+        return plan
 
     @reactive.effect
     def _find() -> None:
@@ -153,18 +153,18 @@ def _plan(controls: Controls, told: Any, bench: Bench) -> None:
 
     @render.ui
     def plan() -> Any:
-        found = find.result()
-        if isinstance(found, str):
-            return tags.p(found) if "nothing to calibrate" in found else sentence(found)
-        value = explain.safely(found.value, found.rising)
+        result = find.result()
+        if isinstance(result, str):
+            return tags.p(result) if "nothing to calibrate" in result else sentence(result)
+        value = explain.safely(result.value, result.rising)
         return tags.p(
-            f"Set {found.parameter} to ", tags.strong(value, id="needed"),
-            f". {explain.calibration(found).splitlines()[0]}",
+            f"Set {result.parameter} to ", tags.strong(value, id="needed"),
+            f". {explain.calibration(result).splitlines()[0]}",
         )  # fmt: skip
 
 
 def _chart(controls: Controls, told: Any, bench: Bench) -> None:
-    """Risk against the noise, of the mechanism that is asked about and of others."""
+    """Risk against the noise, for the chosen mechanism and others."""
     drawn: dict[Any, list[Risk] | None] = {}
 
     @render.ui

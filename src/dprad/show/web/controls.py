@@ -1,4 +1,4 @@
-"""The left side of the page: what is asked. Population, attacker, release, and the slider."""
+"""The inputs of the page: population, attacker, release, and the slider."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NEAR = "A guess counts to within"
 
 
 class Controls:
-    """Inputs as one question; what cannot be asked is a `DpradError`."""
+    """The inputs as one question; invalid input raises a `DpradError`."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Controls:
         return str(self.input.mechanism() if "mechanism" in self.input else self.first.mechanism)
 
     def parameter(self) -> str:
-        """What the slider turns."""
+        """The parameter of the slider."""
         name, now = self.chosen(), self.place()
         here = self.first.population if isinstance(now, str) else now
         if name.startswith("release") and not here.releases:
@@ -99,7 +99,7 @@ def _populations(input: Inputs, session: Session, places: dict[str, Population])
 
     @reactive.extended_task
     async def load(path: str, name: str) -> Population | str:
-        """In a thread of its own, so that nobody else waits; what is wrong is a sentence."""
+        """In a thread of its own, so that nobody else waits; errors become a sentence."""
         try:
             return await asyncio.to_thread(from_file, path, name)
         except DpradError as error:
@@ -134,7 +134,7 @@ def _populations(input: Inputs, session: Session, places: dict[str, Population])
 
 
 def _shape(place: Any) -> Any:
-    """The columns; other columns need other inputs, the same ones keep what was chosen."""
+    """The columns; new columns need new inputs, the same ones keep the selection."""
     shape: reactive.Value[Any] = reactive.Value(None)
 
     @reactive.effect
@@ -187,7 +187,7 @@ def _attacker(controls: Controls) -> None:
         columns = list(now.prior.columns)
         opening = now is first.population
         known = first.knows if opening else "nothing"
-        choices = {"nothing": "knows nothing of the person"}
+        choices = {"nothing": "knows nothing about the person"}
         if len(columns) > 1:
             choices["columns"] = "knows some columns"
         choices["everything"] = "has the whole record; was it used?"
@@ -270,7 +270,7 @@ def _slider(controls: Controls) -> None:
 
 
 def _uploads(session: Session) -> str:
-    """The folder of this session's uploads; of all, where Shiny does not tell."""
+    """The folder of this session's uploads; of all sessions, if Shiny does not say."""
     manager = getattr(session, "_file_upload_manager", None)
     return str(getattr(manager, "_basedir", tempfile.gettempdir()))
 

@@ -1,9 +1,9 @@
-"""Who may talk to the page: the browser that was handed its address, and nobody else.
+"""Access control: only the browser that was given the address may use the page.
 
 Any web page that you visit can send requests to 127.0.0.1. So every request must name this host
-and port (a name that was pointed here by others is refused), must not come from another origin, and
-must begin with a token that is new for every start and stands in the address alone. Uploads have a
-limit, and are read from this session's own folder.
+and port (other names that resolve here are refused), must not come from another origin, and must
+begin with a token that is new for every start and appears only in the address. Uploads are limited,
+and are read from this session's own folder.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
-# Bytes of one request.
+# Most bytes of a request.
 MAX_BODY = 100_000_000
-# Shiny evaluates conditions on the page and has scripts of its own in it; all come from here.
+# Shiny evaluates conditions on the page and adds scripts of its own; all come from this server.
 _POLICY = (
     "default-src 'none'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; "
     "style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; "
@@ -47,7 +47,7 @@ class Guard:
         ]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request through, or refuse it without a word about what is here."""
+        """Let a request through, or refuse it without revealing anything."""
         kind = scope["type"]
         if kind == "lifespan":
             await self.app(scope, receive, send)
@@ -72,7 +72,7 @@ class Guard:
         await self.app(inner, _limited(receive), answer)
 
     def _allowed(self, scope: Scope) -> bool:
-        """The right host, no foreign origin or site, a body that is not too long, the token."""
+        """The right host, no foreign origin or site, a body within the limit, and the token."""
         hosts, origins = _values(scope, b"host"), _values(scope, b"origin")
         if len(hosts) != 1 or hosts[0] not in self.hosts:
             return False
@@ -95,7 +95,7 @@ def _values(scope: Scope, header: bytes) -> list[bytes]:
 
 
 def _visit(scope: Scope) -> bool:
-    """Whether somebody opens the page itself: a link that holds the token may be anywhere."""
+    """Whether the page itself is opened: a link with the token may come from anywhere."""
     given = {name: value for name, value in scope["headers"] if name.startswith(b"sec-fetch-")}
     opened = given.get(b"sec-fetch-mode"), given.get(b"sec-fetch-dest")
     return scope.get("method") == "GET" and opened == (b"navigate", b"document")
@@ -107,7 +107,7 @@ async def _refuse(kind: str, send: Send) -> None:
         return
     headers = [(b"content-type", b"text/plain"), (b"connection", b"close")]
     await send({"type": "http.response.start", "status": 403, "headers": headers})
-    text = b"Not for you: open the address that `dprad explore` printed.\n"
+    text = b"Access denied: open the address that `dprad explore` printed.\n"
     await send({"type": "http.response.body", "body": text})
 
 
@@ -125,7 +125,7 @@ def _limited(receive: Receive) -> Receive:
 
 
 def uploaded(path: Any, folder: Any) -> str:
-    """The path of an upload, if it is one: what a browser says of it is not believed."""
+    """The path of an upload, if it is one; the claims of the browser are not trusted."""
     try:
         place, inside = Path(path).resolve(strict=True), Path(folder).resolve(strict=True)
     except (TypeError, ValueError, OSError):

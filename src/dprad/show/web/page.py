@@ -1,4 +1,4 @@
-"""What the page looks like: inputs on the left, places for the answers on the right."""
+"""The layout of the page: inputs on the left, answers on the right."""
 
 from __future__ import annotations
 
@@ -69,7 +69,9 @@ def _asked(places: dict[str, Population], first: Question) -> Any:
         ),
         ui.panel_conditional(
             "input.population === 'file'",
-            ui.input_file("file", "CSV or Parquet, a row per person", accept=[".csv", ".parquet"]),
+            ui.input_file(
+                "file", "CSV or Parquet, one row per person", accept=[".csv", ".parquet"]
+            ),
         ),
         ui.h5("Attacker"),
         ui.output_ui("attacker"),

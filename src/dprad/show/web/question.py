@@ -1,7 +1,7 @@
-"""What the page asks, and the answers: one question at a time, as plain data.
+"""The questions of the page and their answers, as plain data.
 
-A `Question` knows its population, attacker and release by the words of scenario files, so that the
-page can show the Python, the command and the scenario that give the same answer.
+A `Question` describes its population, attacker and release in the terms of scenario files, so that
+the page can show the Python code, the command and the scenario that give the same answer.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from dprad.show.scenario.file import Scenario
 from dprad.show.scenario.release import Release
 
 PROMISE, RELEASE = "promise", "release"
-# Where the slider of each parameter goes.
+# The range of the slider of each parameter.
 SLIDERS = {name: p.slider for name, p in catalogue.NUMBERS.items() if p.slider is not None}
-# Tables with more values than this are not asked about noise on numbers: it would take too long.
+# Noise on numbers is not offered for tables with more values than this: it would take too long.
 MANY = 2000
-# What is read of a file that somebody uploads.
+# Limits on uploaded files.
 LIMITS = Limits(columns=12, rows=5_000_000, distinct=20_000, seconds=30.0)
-# Values, and their range, up to which noise whose risk takes the square of them is offered.
+# Most values, and their largest range, for mechanisms whose risk takes quadratic time.
 FEW, SPAN = 300, 20_000.0
-# How far from the records whole noise is summed, in a page that answers at once.
+# How far from the records whole-number noise is summed, to keep the page responsive.
 REACH = 9.0 * SPAN
-# Draws where a risk can only be estimated.
+# Draws, where a risk can only be estimated.
 DRAWS = 4000
 
 
@@ -50,7 +50,7 @@ class Population:
     prior: Prior
     toml: str
     python: str
-    options: str | None  # None: the command line cannot say it, a scenario file can
+    options: str | None  # None: only a scenario file can express it
     releases: tuple[Release, ...] = ()
 
 
@@ -67,7 +67,7 @@ class Question:
 
     @property
     def base(self) -> Release | None:
-        """The scenario's release that is looked at, if it is one."""
+        """The scenario's release that is selected, if any."""
         kind, _, number = self.mechanism.partition(" ")
         return self.population.releases[int(number)] if kind == RELEASE else None
 
@@ -122,8 +122,8 @@ class Question:
         made = None if self.release.mechanism is None else self.subject
         if isinstance(made, WholeNoise) and made.reach > REACH:
             raise DpradError(
-                f"{self.parameter} is too large here: the sum would take too long. The same noise "
-                "on numbers that are not whole is nearly the same."
+                f"{self.parameter} is too large here: the sum would take too long. Use Laplace "
+                "or Gaussian noise instead, which has nearly the same risk."
             )
         return self.release.risk(question, Sampling(trials=DRAWS))
 
@@ -144,7 +144,7 @@ class Question:
             return ""
         spread = 100 * variance**0.5
         if spread > 100:
-            return "Nothing can be learnt from 1,000 reports of this kind."
+            return "1,000 reports of this kind give no usable estimate."
         return f"A share estimated from 1,000 people is off by about {spread:.2g} points."
 
     def plan(self, max_risk: float) -> Calibration:
@@ -176,7 +176,7 @@ class Question:
         )
 
     def command(self) -> str:
-        """A command that gives the same answer; a scenario file where options cannot say it."""
+        """A command that gives the same answer; with a scenario file if options do not suffice."""
         release = self.release
         if self.population.options is None or not self._in_options():
             return "dprad assess scenario.toml   # the scenario below, downloaded"
@@ -195,7 +195,7 @@ class Question:
         return before + " ".join(parts)
 
     def _in_options(self) -> bool:
-        """Whether options can say it: no commas in names, nothing else read than the target."""
+        """Whether options can express it: no commas in names, and only the target is read."""
         names = [] if isinstance(self.knows, str) else list(self.knows)
         names += [] if self.target is None else [self.target]
         reads = self.query not in (None, self.target)
@@ -233,7 +233,7 @@ class Question:
 
 
 def mechanisms_for(population: Population, target: str | None) -> dict[str, str]:
-    """Names and titles of what can run here."""
+    """Names and titles of the mechanisms that can run here."""
     columns = population.prior.columns
     numeric = False
     if target is not None or len(columns) == 1:
@@ -252,7 +252,7 @@ def mechanisms_for(population: Population, target: str | None) -> dict[str, str]
 
 
 def parameter_of(population: Population, mechanism: str) -> str:
-    """What says how much noise."""
+    """The parameter that sets the noise."""
     kind, _, number = mechanism.partition(" ")
     if kind == RELEASE:
         return population.releases[int(number)].parameter
@@ -270,7 +270,7 @@ def of_scenario(scenario: Scenario) -> Population:
 
 
 def _options(about: dict[str, Any]) -> str | None:
-    """The population as options, if that can be said."""
+    """The population as options, if possible."""
     if "uniform" in about:
         return f"--uniform {about['uniform']}"
     if "data" not in about or any("," in c for c in about.get("columns", [])):
@@ -308,7 +308,7 @@ def uniform(size: int) -> Population:
 
 
 def from_file(path: str, name: str) -> Population:
-    """A table of the user's, within limits; errors name it as they do."""
+    """A table of the user, within limits; errors use the user's name for it."""
     try:
         prior = Prior.from_data(path, limits=LIMITS)
     except DpradError as error:

@@ -1,12 +1,12 @@
 """Clipped gradients of many trainings at once, as an attacker on DP-SGD needs them.
 
-R trainings with weights of their own, n records that they share: the first are known, the others
-are candidates for the one that is not. An `Engine` gives, for the weights of one step, the sum of
+R trainings with weights of their own share n records: the first are known, the others are
+candidates for the unknown one. An `Engine` gives, for the weights of one step, the sum of
 the known records' clipped gradients and what is needed of the candidates' (a `Step`): products with
 a vector, norms, and one candidate's gradient for each training. `layers` is for multilayer
 perceptrons and never forms a gradient of a single record; `anything` takes every module through
 `torch.func`. Both are exact and agree to rounding. Clipped gradients are in units of the clipping
-norm, so that no norm is too small or too large.
+norm, which avoids underflow and overflow.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["Engine", "Step", "engine"]
 
 
 class Step(Protocol):
-    """Clipped gradients at the weights of one step; tensors lead with the axis of trainings."""
+    """Clipped gradients at the weights of one step; the first axis of tensors is the training."""
 
     @property
     def total(self) -> Tensors:
@@ -45,13 +45,13 @@ class Engine(Protocol):
     """Weights and gradients of a model, for many trainings at once."""
 
     def start(self, runs: int, generator: torch.Generator, *, fresh: bool) -> Tensors:
-        """Weights to begin with: newly drawn, or the model's own."""
+        """Initial weights: newly drawn, or those of the model."""
 
     def step(self, weights: Tensors, drawn: torch.Tensor | None) -> Step:
         """Gradients at these weights; `drawn` says which known records take part, None: all."""
 
     def bytes_a_run(self) -> int:
-        """Memory that one training takes, about."""
+        """Approximate memory of one training."""
 
 
 def engine(

@@ -1,6 +1,6 @@
 """Any module: gradients of single records through `torch.func`, summed block by block.
 
-O(R n) gradients a step; memory O(R B P) for blocks of B records and P weights.
+O(R n) gradients per step; memory O(R B P) for blocks of B records and P weights.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch.func import functional_call, grad, vmap
 from dprad.errors import DpradError
 from dprad.training.gradients import Tensors
 
-# Gradient entries that are held at once.
+# Gradient entries held in memory at once.
 BLOCK_ENTRIES = 2**24
 
 
@@ -30,10 +30,10 @@ class AnythingStep:
 
     def products(self, vectors: Tensors) -> torch.Tensor:
         """Sum over all weights."""
-        found = torch.zeros_like(self.squares)
+        total = torch.zeros_like(self.squares)
         for g, v in zip(self.clipped, vectors, strict=True):
-            found += torch.einsum("rmk,rk->rm", g.flatten(2), v.flatten(1))
-        return found
+            total += torch.einsum("rmk,rk->rm", g.flatten(2), v.flatten(1))
+        return total
 
     def chosen(self, codes: torch.Tensor) -> Tensors:
         """One row each."""
@@ -82,18 +82,18 @@ class Anything:
             if p.requires_grad and id(p) not in made:
                 raise DpradError(
                     f"fresh weights cannot be drawn: {name!r} belongs to a module without "
-                    "reset_parameters(). Say fresh=False to begin every run with the model's own."
+                    "reset_parameters(). Set fresh=False to start every run with the model's own."
                 )
         seed = int(torch.randint(2**62, (1,), generator=generator, device=generator.device))
-        found: list[Tensors] = []
+        columns: list[Tensors] = []
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             for _ in range(runs):
                 for m in makers:
                     m.reset_parameters()  # type: ignore[operator]
                 now = dict(model.named_parameters())
-                found.append([now[k].detach().clone() for k in self.names])
-        return [torch.stack(column).to(self.records) for column in zip(*found, strict=True)]
+                columns.append([now[k].detach().clone() for k in self.names])
+        return [torch.stack(column).to(self.records) for column in zip(*columns, strict=True)]
 
     def step(self, weights: Tensors, drawn: torch.Tensor | None) -> AnythingStep:
         """Blocks of known records, then the candidates."""
@@ -102,20 +102,20 @@ class Anything:
         block = max(1, BLOCK_ENTRIES // entries)
         for a in range(0, self.known, block):
             some = slice(a, min(a + block, self.known))
-            found, factor, _ = self._clipped(weights, some)
+            gradients, factor, _ = self._clipped(weights, some)
             if drawn is not None:
                 factor = factor * drawn[:, some]
-            for t, g in zip(total, found, strict=True):
+            for t, g in zip(total, gradients, strict=True):
                 t += torch.einsum("rn,rn...->r...", factor, g)
-        found, factor, square = self._clipped(weights, slice(self.known, len(self.records)))
-        clipped = [g * factor.reshape(*factor.shape, *[1] * (g.dim() - 2)) for g in found]
+        gradients, factor, square = self._clipped(weights, slice(self.known, len(self.records)))
+        clipped = [g * factor.reshape(*factor.shape, *[1] * (g.dim() - 2)) for g in gradients]
         return AnythingStep(total, square * factor**2, clipped)
 
     def _clipped(self, weights: Tensors, some: slice) -> tuple[Tensors, torch.Tensor, torch.Tensor]:
         """Gradients of some records, their factors and squared norms."""
-        found = self.gradients(weights, self.records[some], self.labels[some])
-        square = sum((g**2).flatten(2).sum(dim=2) for g in found)
-        return list(found), torch.clamp(torch.rsqrt(square), max=1.0 / self.clip), square
+        gradients = self.gradients(weights, self.records[some], self.labels[some])
+        square = sum((g**2).flatten(2).sum(dim=2) for g in gradients)
+        return list(gradients), torch.clamp(torch.rsqrt(square), max=1.0 / self.clip), square
 
     def bytes_a_run(self) -> int:
         """A few copies of the weights for every candidate, and for a block of one record."""

@@ -4,7 +4,7 @@ The gradient of a record at layer l is ``delta_l a_{l-1}^T`` (and delta_l for th
 squared norm is ``sum_l |delta_l|^2 (|a_{l-1}|^2 + 1)``: activations and deltas are enough. The
 first layers of all trainings make one large matrix product, since they read the same records.
 
-O(R n sum_l h_l h_{l-1}) a step, as a training without clipping; memory O(R n sum_l h_l).
+O(R n sum_l h_l h_{l-1}) per step, as for training without clipping; memory O(R n sum_l h_l).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch import nn
 
 from dprad.training.gradients import Tensors
 
-# Functions of single numbers: the ones that may stand between layers.
+# Elementwise functions that may stand between layers.
 ELEMENTWISE = (
     nn.ReLU,
     nn.Tanh,
@@ -44,10 +44,10 @@ class Layer:
 
 
 def perceptron(model: nn.Module, records: torch.Tensor) -> tuple[Layer, ...] | None:
-    """The layers of a plain `nn.Sequential`, or None if the model is something else.
+    """The layers of a plain `nn.Sequential`, or None for any other model.
 
-    Something else: layers that occur twice or share weights, weights that are made of others
-    (pruning, weight norm), hooks.
+    Other models: layers that occur twice or share weights, weights computed from others (pruning,
+    weight norm), hooks.
     """
     if type(model) is not nn.Sequential or any(_hooked(m) for m in model.modules()):
         return None
@@ -82,7 +82,7 @@ def _parts(model: nn.Sequential, *, flat: bool) -> list[tuple[nn.Linear, list[nn
 
 
 def _hooked(module: nn.Module) -> bool:
-    """Whether something listens to the module that might change what it does."""
+    """Whether a hook might change what the module does."""
     return bool(
         module._forward_hooks
         or module._forward_pre_hooks
@@ -110,26 +110,26 @@ class LayersStep:
 
     def products(self, vectors: Tensors) -> torch.Tensor:
         """Each layer: delta^T V a, and the bias."""
-        found = torch.zeros_like(self.squares)
+        total = torch.zeros_like(self.squares)
         at = 0
         for part in self.parts:
             through = vectors[at] @ part.before
             if part.bias:
                 through = through + vectors[at + 1][:, :, None]
-            found += (part.delta * through).sum(dim=1)
+            total += (part.delta * through).sum(dim=1)
             at += 1 + part.bias
-        return found
+        return total
 
     def chosen(self, codes: torch.Tensor) -> Tensors:
         """Outer products."""
-        found: Tensors = []
+        gradients: Tensors = []
         for part in self.parts:
             delta = _pick(part.delta, codes)
             before = part.before.T[codes] if part.before.dim() == 2 else _pick(part.before, codes)
-            found.append(delta[:, :, None] * before[:, None, :])
+            gradients.append(delta[:, :, None] * before[:, None, :])
             if part.bias:
-                found.append(delta)
-        return found
+                gradients.append(delta)
+        return gradients
 
 
 class Layers:
@@ -153,8 +153,10 @@ class Layers:
         self.candidates = self.columns[:, known:].contiguous()
 
     def start(self, runs: int, generator: torch.Generator, *, fresh: bool) -> Tensors:
-        """Newly drawn: what `nn.Linear` does, uniform within 1/sqrt(inputs), for all at once."""
-        found: Tensors = []
+        """Newly drawn as in `nn.Linear`: uniform within 1/sqrt(inputs), for all trainings at
+        once.
+        """
+        weights: Tensors = []
         for layer in self.layers:
             for p in layer.linear.parameters():
                 own = p.detach().to(self.flat)
@@ -162,8 +164,8 @@ class Layers:
                 if fresh:
                     reach = layer.linear.in_features**-0.5
                     w.uniform_(-reach, reach, generator=generator)
-                found.append(w)
-        return found
+                weights.append(w)
+        return weights
 
     def step(self, weights: Tensors, drawn: torch.Tensor | None) -> LayersStep:
         """Forwards with the weights held fixed, backwards to the linear outputs."""

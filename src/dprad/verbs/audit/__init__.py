@@ -1,12 +1,12 @@
-"""audit: real calls, hidden records, a statement that holds at the stated confidence.
+"""audit: real calls, hidden records, a verdict that holds at the stated confidence.
 
 1. The subject is called, never inspected. 2. The attack is fixed before the first counted run: that
 of a named mechanism, the user's own, or learned from runs that are not counted. 3. Records of the
 counted runs are independent draws from the prior, hidden from the attack. 4. Certificates share
-alpha. 5. The model-based estimate is told apart: it refutes nothing.
+alpha. 5. The model-based estimate is kept separate: it refutes nothing.
 
-An audit is a plan (`plan.py`), a target that is chosen before anything counts (`target.py`),
-counted runs (`run.py`), and a conclusion (`conclude.py`).
+An audit is a plan (`plan.py`), a target chosen before anything counts (`target.py`), counted runs
+(`run.py`), and a conclusion (`conclude.py`).
 """
 
 from __future__ import annotations
@@ -51,43 +51,51 @@ def audit(
     trace: bool = False,
     rng: Seed = 0,
 ) -> Audit:
-    """Call something many times and say whether it keeps its promise.
+    """Call something many times and test whether it keeps its promise.
 
     Parameters
     ----------
     run
-        A mechanism, or a function ``run(record)`` or ``run(record, rng)`` that returns an output;
-        or an object with a method `randomise`.
+        A mechanism; a function ``run(record)`` or ``run(record, rng)`` that returns an output; or
+        an object with a method `randomise`.
     claim
-        What is promised. It is tested in replace-one terms.
-    prior, threat, query
-        Whose records are drawn, and what counts as success. With a learned attack the prior only
-        says which records there are: the two that tell most are compared.
+        The claimed guarantee. It is tested in replace-one terms.
+    prior
+        The population from which records are drawn. With a learned attack it only lists the
+        possible records: the two that are easiest to tell apart are compared.
+    threat
+        The attacker, as for `assess`.
+    query
+        What the mechanism reads from a record, as for `assess`.
     attack
-        ``attack(outputs, known)``, fixed beforehand. Default: the optimal one of `model` (or of
+        ``attack(outputs, known)``, fixed beforehand. Default: the optimal one for `model` (or for
         `run`, if that is a mechanism with a likelihood), else a learned one.
     model
-        The mechanism it is supposed to be, for a model-based estimate: an object with an epsilon,
-        or a function epsilon -> mechanism.
+        The supposed mechanism, for a model-based estimate: an object with an epsilon, or a function
+        epsilon -> mechanism.
     vectorised
-        The function takes many records at once and returns one output a record.
-    trials, confidence, rng
-        Calls, confidence, seed. A quarter of the calls (at most 20,000) are for learning, if that
-        is needed, and not counted.
+        Whether the function takes many records at once and returns one output per record.
+    trials
+        Number of calls. If an attack is learned, a quarter of them (at most 20,000) are used for
+        that and not counted.
+    confidence
+        Confidence of the verdict, strictly between 0 and 1.
+    rng
+        Seed, `SeedSequence` or `Generator`. The same seed gives the same result.
     sequential
-        Look after every chunk and stop as soon as the claim is refuted; valid all the same.
+        Check after every chunk and stop as soon as the claim is refuted; the result remains valid.
     precision
-        With `sequential`: stop also when the interval of RAD is no wider than this.
+        With `sequential`: also stop when the interval of RAD is no wider than this.
     max_seconds
-        Stop after so many seconds with what is known then.
+        Stop after this many seconds with what is known by then.
     workers
-        Processes. The result does not depend on it.
+        Number of processes. It does not change the result.
     state
-        A file that keeps what was counted; a killed audit goes on from there.
+        A file that stores the counts; an interrupted audit resumes from it.
     progress
-        Report on standard error.
+        Whether to report progress on standard error.
     trace
-        Keep what was known after 64, 128, ... runs, for `plots.plot_audit`.
+        Whether to keep what was known after 64, 128, ... runs, for `plots.plot_audit`.
 
     Returns
     -------
@@ -96,7 +104,7 @@ def audit(
 
     Examples
     --------
-    A coin that tells the truth too often: claimed epsilon 1, true epsilon ln 9.
+    A coin that is truthful too often: the claimed epsilon is 1, the true one ln 9.
 
     >>> import dprad
     >>> def coin(record, rng):
@@ -117,7 +125,7 @@ def audit(
     file = plan.open(state)
     stop = Stop(begin, max_seconds)
     target = choose(plan, file, stop)
-    # looking at a clock, or at a half-finished audit, is looking at the runs
+    # watching a clock, or a half-finished audit, means watching the runs
     looked = settings.sequential or state is not None or max_seconds is not None
     counts = count(plan, target, file, stop, begin)
     return conclude(plan, target, counts, looked or counts.interrupted, time.monotonic() - begin)

@@ -6,7 +6,7 @@ what is known, a guess with prior chance k is right with probability at most
 guesses that were made (passing is free) successes are dominated by independent coins with these
 caps. One k: Clopper and Pearson. Several, or looking again and again: the e-process
 ``sum_j w_j prod_t (cap_j/cap)^s ((1-cap_j)/(1-cap))^(1-s)`` over epsilons beyond the one tested,
-which exceeds 1/alpha with probability at most alpha, ever.
+which ever exceeds 1/alpha with probability at most alpha.
 
 *Right against wrong* (delta > 0; m equally likely candidates). With s a right and f a wrong guess,
 ``E[s - f e^eps/(m-1)] <= delta``: summing ``p(o|z) <= e^eps p(o|z') + ...`` over the other
@@ -34,13 +34,13 @@ from dprad.numerics.arrays import FloatArray
 from dprad.numerics.bisection import last
 from dprad.verbs.audit.tally import Tally
 
-# Of alpha, what the weaker certificate by extra risk gets.
+# The share of alpha for the weaker certificate by extra risk.
 RAD_SHARE = 0.1
-# How far beyond the epsilon that is tested the e-process bets.
+# How far beyond the tested epsilon the e-process bets.
 BEYOND = np.geomspace(0.01, 8.0, 20)
 # Stakes of the bets on a mean.
 STAKES = np.geomspace(1e-4, 0.9, 40)
-# Nothing larger is ever certified; a mechanism that reveals its input ends here.
+# The largest epsilon ever certified; a mechanism that reveals its input ends here.
 HIGHEST = 700.0
 # How finely an epsilon or a mean is searched.
 FINE = 1e-12
@@ -63,25 +63,25 @@ def certify(
     sequential: bool,
 ) -> tuple[tuple[Certificate, ...], float]:
     """All certificates that apply, and a lower bound on RAD; together valid at level alpha."""
-    found = []
+    certificates = []
     main = (1.0 - RAD_SHARE) * alpha
     equal = _candidates(game)
-    # which certificates there are is decided by the game, never by the runs
+    # the choice of certificates depends on the game, never on the runs
     if delta == 0.0 and not game.everything_known:
-        found.append(Certificate("posterior cap", _cap(tally, main, sequential)))
+        certificates.append(Certificate("posterior cap", _cap(tally, main, sequential)))
     elif delta > 0.0 and equal is not None:
-        found.append(
+        certificates.append(
             Certificate("right against wrong", _versus(tally, equal, delta, main, sequential))
         )
-    rest = alpha - main if found else alpha
+    rest = alpha - main if certificates else alpha
     values, counts = tally.terms(known=not game.nothing_known)
     low = lower_mean(values, counts, rest)
-    found.append(Certificate("extra risk", risk_inverse(low, game, delta)))
-    return tuple(found), low
+    certificates.append(Certificate("extra risk", risk_inverse(low, game, delta)))
+    return tuple(certificates), low
 
 
 def _candidates(game: Classes) -> int | None:
-    """How many equally likely classes there are, if nothing is known and each is one set."""
+    """The number of equally likely classes, if nothing is known and each is one set."""
     if not (game.nothing_known and game.singletons and game.uniform):
         return None
     return len(game.probabilities)
@@ -195,9 +195,9 @@ def upper_proportion(successes: int, trials: int, alpha: float) -> float:
 def lower_mean(values: FloatArray, counts: FloatArray, alpha: float) -> float:
     """A lower bound on the mean of terms in [-1, 1] by betting, valid at every time.
 
-    If the mean is mu, the wealth of a bettor who stakes a fixed share l on each term,
-    ``prod (1 + l (x - mu))``, is a martingale; so is the average over stakes, and it exceeds
-    1/alpha with probability at most alpha, ever. The bound is the largest mu that is refuted.
+    If the mean is mu, the wealth of a bettor who stakes a fixed share l on each term, ``prod (1 + l
+    (x - mu))``, is a martingale; so is the average over stakes, and it ever exceeds 1/alpha with
+    probability at most alpha. The bound is the largest mu that is refuted.
     """
     total = float(counts.sum())
     if total == 0:

@@ -1,4 +1,4 @@
-"""What an audit concludes from its counts: certificates, an interval, an estimate by the model."""
+"""The conclusion of an audit: certificates, an interval, a model-based estimate."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Guess = Callable[[float, tuple[float, float]], ModelEstimate]
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
-    """What is tested: (epsilon, delta) for replaced records, and a limit on the extra risk."""
+    """The tested claim: (epsilon, delta) for replaced records, and a limit on the extra risk."""
 
     game: Table
     epsilon: float
@@ -68,7 +68,7 @@ def risk_interval(
 
 
 def conclude(plan: Plan, target: Target, counts: Counts, sequential: bool, seconds: float) -> Audit:
-    """The statement: certificates, the extra risk of the attack, an estimate by the model."""
+    """The result: certificates, the extra risk of the attack, a model-based estimate."""
     test, tally, game = counts.test, counts.tally, target.game
     certificates, violated = test.certificates(tally, sequential)
     rad = _extra(tally, game)
@@ -80,13 +80,13 @@ def conclude(plan: Plan, target: Target, counts: Counts, sequential: bool, secon
     if before:
         notes.append(
             f"{before:,} calls are from an earlier session; {again:,} of them were run again and "
-            "gave the same"
+            "agreed"
         )
     guess, supposed = _guess(target), None
     try:
         supposed = None if guess is None else guess(rad, interval)
     except (DpradError, ArithmeticError) as error:
-        notes.append(f"no estimate by the model: {error}")
+        notes.append(f"no model-based estimate: {error}")
         guess = None
     if supposed is not None and supposed.warning:
         notes.append(supposed.warning)

@@ -1,10 +1,10 @@
-"""Which audit a state file belongs to: everything that can be seen of what is run, as a digest.
+"""Which audit a state file belongs to: a digest of everything visible in what is run.
 
-Of a function: its code, defaults, what it closes over, and the globals it names, followed into the
-user's own helpers, classes and modules, and all that these hold. Of an object: its class and its
-attributes. Of what is installed: the name, the version and the file. What cannot be seen (a library
-behind a C function, a file that is read, the environment, a server) is not covered: recorded calls
-are also run again (`trials.Job.replay`).
+For a function: its code, defaults, closure, and the globals it names, followed into the user's own
+helpers, classes and modules, and everything in them. For an object: its class and its attributes.
+For installed packages: the name, the version and the file. What cannot be seen (a library behind a
+C function, a file that is read, the environment, a server) is not covered; therefore recorded
+calls are also run again (`trials.Job.replay`).
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from dprad.mechanisms.black_box import BlackBox
 if TYPE_CHECKING:
     from dprad.verbs.audit.plan import Plan
 
-# Where code is that belongs to Python or was installed.
+# Folders of Python itself and of installed packages.
 _INSTALLED = tuple({sysconfig.get_path(p) for p in ("stdlib", "platstdlib", "purelib", "platlib")})
-# Attributes of a class that say nothing of what it does.
+# Attributes of a class that do not affect its behaviour.
 _SILENT = {"__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "__slots__"}
-# Attributes of a function that are seen otherwise, or do not matter.
+# Attributes of a function that are covered elsewhere, or do not matter.
 _PLAIN = {bool, int, str, bytes, complex, type(None), type(...), type(NotImplemented)}
 
 
 def key(plan: Plan) -> dict[str, Any]:
-    """What makes two audits the same, as plain data."""
+    """What identifies an audit, as plain data."""
     prior, game, settings = plan.question.prior, plan.game, plan.settings
     tables = [prior.support, game.pi, plan.read, game.fiber_of, game.target_of, game.luck]
     return {
@@ -69,19 +69,19 @@ def named(thing: Any) -> str:
 
 
 def digest(thing: Any) -> str:
-    """Sixteen hexadecimal digits that tell one thing from another."""
+    """Sixteen hexadecimal digits that identify a thing."""
     walk = _Walk()
     walk.see(thing)
     return walk.hash.hexdigest()[:16]
 
 
 class _Walk:
-    """One walk through a thing and all that it holds; what was met before is named by number."""
+    """One walk through an object and everything in it; repeated objects are numbered."""
 
     def __init__(self) -> None:
         self.hash = hashlib.sha256()
         self.met: dict[int, int] = {}
-        self.kept: list[Any] = []  # so that no address is used twice
+        self.kept: list[Any] = []  # keeps objects alive, so that no address is reused
 
     def say(self, *words: Any) -> None:
         for word in words:
@@ -112,13 +112,13 @@ class _Walk:
         self._object(thing)
 
     def _more(self, thing: Any) -> None:
-        """Of a subclass of something usual: its class, and what it holds besides."""
+        """For a subclass of a common type: its class, and its other contents."""
         self.see(type(thing))
         self.see(dict(getattr(thing, "__dict__", {})))
         self.see(getattr(thing, "default_factory", None))
 
     def apart(self, things: Any) -> None:
-        """What has no order: by the digests of each."""
+        """Unordered contents: the digests of each."""
         self.say(*sorted(digest(t) for t in things))
 
     # -- kinds -----------------------------------------------------------------------------------
@@ -149,7 +149,7 @@ class _Walk:
         self.say("module", thing.__name__, _of_module(thing.__name__))
         if _installed(thing.__name__):
             return
-        # one's own: what it holds now, in modules that it uses too
+        # the user's own: its current contents, and those of the modules it uses
         for name, value in sorted(vars(thing).items()):
             if not name.startswith("__"):
                 self.say(name)
@@ -210,7 +210,7 @@ class _Walk:
                 self.see(value)
 
     def _object(self, thing: Any) -> None:
-        """Anything else: its class, and whatever it holds."""
+        """Anything else: its class and its contents."""
         self.see(type(thing))
         tensor = getattr(thing, "detach", None)
         home = type(thing).__module__
@@ -225,11 +225,11 @@ class _Walk:
         if not held:
             try:
                 reduced = thing.__reduce_ex__(4)
-            except Exception:  # a lock, a socket: it has nothing that could be seen
+            except Exception:  # a lock or a socket: nothing is visible
                 return
             if isinstance(reduced, tuple):
                 self.see([x for x in reduced[:3] if x is not None])
-                for items in reduced[3:5]:  # what a list or a dict of this kind holds
+                for items in reduced[3:5]:  # the contents of such a list or dict
                     self.see(None if items is None else list(items))
             return
         for name in sorted(held):
@@ -237,7 +237,7 @@ class _Walk:
             self.see(held[name])
 
     def _rough(self, thing: Any) -> None:
-        """By kind and name alone: what it holds changes without any meaning."""
+        """By type and name only: changes of its contents are meaningless."""
         self.say(type(thing).__qualname__, getattr(thing, "name", ""))
 
 
@@ -278,20 +278,20 @@ _USUAL = {
 
 
 def _names(code: types.CodeType) -> set[str]:
-    """All names that a function mentions, in functions within it too."""
+    """All names that a function mentions, including nested functions."""
     inner = [c for c in code.co_consts if isinstance(c, types.CodeType)]
     return set(code.co_names).union(*map(_names, inner))
 
 
 def _imported(code: types.CodeType) -> set[str]:
-    """Modules that a function imports when it runs, functions within it too."""
+    """Modules that a function imports when it runs, including nested functions."""
     inner = [c for c in code.co_consts if isinstance(c, types.CodeType)]
     own = {i.argval for i in dis.get_instructions(code) if i.opname == "IMPORT_NAME"}
     return own.union(*map(_imported, inner))
 
 
 def _found(module: str, package: str | None) -> str:
-    """A module that need not be loaded yet: its version, or a digest of its file."""
+    """A module that may not be loaded yet: its version, or a digest of its file."""
     if _installed(module) and module.partition(".")[0] in sys.modules:
         return _of_module(module)
     try:
@@ -308,7 +308,7 @@ def _slots(kind: type) -> tuple[str, ...]:
 
 
 def _installed(module: str | None) -> bool:
-    """Whether a module belongs to Python, to dprad, or was installed."""
+    """Whether a module is part of Python or dprad, or was installed."""
     top = (module or "builtins").partition(".")[0]
     if top in sys.builtin_module_names or top in sys.stdlib_module_names or top == "dprad":
         return top != "__main__"
@@ -317,7 +317,7 @@ def _installed(module: str | None) -> bool:
 
 
 def _of_module(name: str) -> str:
-    """Version and file of what was installed; of one's own code, all files of the package."""
+    """Version and file of an installed package; all files of the user's own package."""
     top = name.partition(".")[0]
     if top in sys.stdlib_module_names:
         return sys.version
@@ -340,7 +340,7 @@ def _file(module: str) -> str:
 
 
 def _hashed(path: str | None) -> str:
-    """The digest of a file as it is now."""
+    """The digest of the current content of a file."""
     if path is None:
         return ""
     try:

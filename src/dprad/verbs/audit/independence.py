@@ -1,17 +1,17 @@
-"""Whether a vectorised function treats the records of one call apart, as far as can be seen.
+"""Whether a vectorised function treats the records of one call independently.
 
-An audit counts every record of a call as a run of its own, so noise must be drawn for each, and an
-output must not depend on the records beside it. Three things are looked at, each with a chance of
-at most some 1e-9 to complain about a function that is in order:
+An audit counts every record of a call as a separate run, so noise must be drawn for each, and an
+output must not depend on the other records. Three things are tested, each with a chance of at most
+about 1e-9 of a false alarm:
 
 1. outputs of equal records, by rank: calls whose means differ too much share noise, calls whose
-   means agree too well balance it; records at a distance of 1, 2, 4, ... in a call must not go
-   together either;
-2. outputs that repeat within a call and never elsewhere: noise is used again;
-3. outputs of one record beside equal ones and beside another: they must be alike.
+   means agree too well balance it; records at a distance of 1, 2, 4, ... in a call must not be
+   correlated either;
+2. outputs that repeat within a call and never elsewhere: noise is reused;
+3. outputs of one record next to equal ones and next to a different one: they must be alike.
 
-Not everything can be seen: not noise that is shared only now and then, nor what outputs that are
-nearly always the same hide.
+Not everything is detected: noise that is shared only occasionally, or dependence hidden behind
+outputs that are nearly always the same.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from dprad.verbs.audit.trials import sample
 
 # Calls of each kind, and records in each.
 CALLS, WIDTH = 12, 64
-# Chance of a false alarm of each test; ranks are discrete, so stay well below 1e-9.
+# False-alarm probability of each test; ranks are discrete, so stay well below 1e-9.
 ALARM = 1e-10
-# Outputs other than the most common one that make sums normal (correlations beyond FAR standard
-# deviations), and that make equal counts in all calls a wonder.
+# Number of outputs other than the most common one from which sums are normal (correlations beyond
+# FAR standard deviations), and from which equal counts in all calls are suspicious.
 FEW, FAR, ENOUGH = 60, 9.0, 200
 # Values that repeat within their call and nowhere else: each by a chance of 1 in 12.
 REPEATED = 10
@@ -48,8 +48,8 @@ def check(subject: Any, read: Any, seed: int) -> None:
     problem = _together(one) or _apart(one) or _again(one) or _neighbours(one.reshape(-1), two)
     if problem:
         raise DpradError(
-            f"run does not treat the records of one call apart: {problem}. An audit needs "
-            "independent runs: draw noise for each record, or leave out vectorised=True."
+            f"run does not treat the records of one call independently: {problem}. An audit "
+            "needs independent runs: draw noise for each record, or leave out vectorised=True."
         )
 
 
@@ -60,7 +60,7 @@ def _calls(subject: Any, records: Any, rng: np.random.Generator) -> IntArray:
 
 
 def _number(output: Any) -> float:
-    """Of a number itself, of anything else a checksum."""
+    """A number itself; a checksum of anything else."""
     value = np.asarray(output)
     if value.ndim == 0 and value.dtype.kind in "iufb":
         return float(value)
@@ -83,14 +83,14 @@ def _together(rank: FloatArray) -> str:
         return ""
     score = WIDTH * float(np.sum((rank.mean(axis=1) - rank.mean()) ** 2)) / spread
     if score > chdtri(CALLS - 1, ALARM):
-        return "outputs of equal records go together, as if they shared their noise"
+        return "outputs of equal records are correlated, as if they shared their noise"
     if _others(rank) >= ENOUGH and 1.0 - chdtrc(CALLS - 1, score) < ALARM:
-        return "outputs of equal records balance each other, as if their noise was dealt out"
+        return "outputs of equal records balance each other, as if their noise was stratified"
     return ""
 
 
 def _apart(rank: FloatArray) -> str:
-    """Whether records at some distance from each other go together."""
+    """Whether records at some distance from each other are correlated."""
     centred = rank - rank.mean()
     spread = float(np.mean(centred**2))
     if spread == 0.0 or _others(rank) < FEW:
@@ -99,7 +99,7 @@ def _apart(rank: FloatArray) -> str:
     while lag <= WIDTH // 2:
         product = centred[:, lag:] * centred[:, :-lag]
         if abs(float(product.sum())) > FAR * spread * np.sqrt(product.size):
-            return f"outputs of equal records go together with those {lag} places on"
+            return f"outputs of equal records are correlated with those {lag} places further on"
         lag *= 2
     return ""
 
@@ -113,7 +113,7 @@ def _again(rank: FloatArray) -> str:
         elsewhere = np.count_nonzero(np.isin(rank, values[times > 1])) - times[times > 1].sum()
         if elsewhere:
             return ""
-    return "noise is used again" if within >= REPEATED else ""
+    return "noise is reused" if within >= REPEATED else ""
 
 
 def _others(rank: FloatArray) -> int:
@@ -122,10 +122,10 @@ def _others(rank: FloatArray) -> int:
 
 
 def _neighbours(one: FloatArray, two: FloatArray) -> str:
-    """Whether outputs of a record have another distribution beside another record."""
+    """Whether outputs of a record have another distribution next to a different record."""
     grid = np.unique(np.r_[one, two])
     a, b = (np.searchsorted(np.sort(x), grid, "right") / len(x) for x in (one, two))
     limit = np.sqrt(-np.log(ALARM / 2) / 2 * (1 / len(one) + 1 / len(two)))
     if float(np.abs(a - b).max()) > limit:
-        return "the output of a record depends on those beside it"
+        return "the output of a record depends on the other records"
     return ""

@@ -2,9 +2,9 @@
 
 Some runs on each candidate record show how outputs differ. Half of them train a score (counts for
 outputs that repeat, a scikit-learn classifier for numbers and vectors), the other half choose the
-pair of records and the threshold beyond which the attack names the second one; below it passes.
-All of that happens before the first counted run and is fixed from then on, so nothing that is
-learnt, and no search over pairs, costs any validity: it only decides how strong the audit is.
+pair of records and the threshold above which the attack names the second one; below it, the attack
+passes. All of this happens before the first counted run and is fixed from then on, so learning and
+the search over pairs cost no validity: they only affect the power of the audit.
 """
 
 from __future__ import annotations
@@ -23,18 +23,20 @@ from dprad.errors import DpradError
 from dprad.numerics.arrays import FloatArray, IntArray
 from dprad.verbs.audit.certificates import lower_proportion, upper_proportion
 
-# Candidate records that are looked at, and pairs of them that are worth a classifier.
+# Most candidate records, and most pairs of them that get a classifier.
 RECORDS = 10
 PAIRS = 4
-# Outputs are counted, not classified, if so few of them are different.
+# Outputs are counted, not classified, if at most this many are distinct.
 REPEATED = 0.2
-# Thresholds that are tried.
+# Number of thresholds tried.
 THRESHOLDS = 200
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Learned:
-    """Compare records `pair` (places in the prior): name the second if the score is high enough."""
+    """Compare the records `pair` (places in the prior): name the second if the score is high
+    enough.
+    """
 
     pair: tuple[int, int]
     score: Callable[[Any], FloatArray]
@@ -48,7 +50,7 @@ class Learned:
 
 
 def candidates(probabilities: FloatArray, rng: np.random.Generator) -> IntArray:
-    """Which records to look at: all if few, else both ends, the likeliest and some others."""
+    """Which records to consider: all if few, else both ends, the likeliest and some others."""
     possible = np.flatnonzero(probabilities > 0)
     if len(possible) <= RECORDS:
         return possible
@@ -62,9 +64,9 @@ def candidates(probabilities: FloatArray, rng: np.random.Generator) -> IntArray:
 def learn(
     samples: dict[int, Any], *, trials: int, delta: float, alpha: float, seed: int
 ) -> Learned:
-    """From outputs by record: the pair, the score and the threshold that promise most."""
+    """From outputs by record: the most promising pair, score and threshold."""
     if len(samples) < 2:
-        raise DpradError("an audit compares records: the prior must have at least two of them.")
+        raise DpradError("an audit compares records: the prior must have at least two.")
     places = sorted(samples)
     halves = {z: (samples[z][0::2], samples[z][1::2]) for z in places}
     keys = [_key(o) for z in places for o in halves[z][0]]
@@ -107,7 +109,7 @@ def _signed(score: Callable[[Any], FloatArray], sign: float) -> Callable[[Any], 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Counts:
-    """Log-ratio of smoothed counts; outputs never seen say nothing."""
+    """Log-ratio of smoothed counts; 0 for outputs never seen."""
 
     table: dict[Any, float]
 
@@ -161,13 +163,13 @@ def _one_thread() -> Any:
 def _threshold(
     first: FloatArray, second: FloatArray, trials: int, delta: float, alpha: float
 ) -> tuple[float, float]:
-    """The threshold with the largest epsilon that so many counted runs would certify."""
+    """The threshold with the largest epsilon that this many counted runs would certify."""
     values = np.unique(np.concatenate([first, second]))
     if len(values) > THRESHOLDS:
         values = np.unique(np.quantile(values, np.linspace(0, 1, THRESHOLDS)))
     best = (float(values[-1]), -1.0)
     for t in values:
-        # one more failure than was seen: rare events must not look better than they are
+        # one more failure than observed: rare events must not look better than they are
         hit = float(np.mean(second >= t))
         miss = (float(np.count_nonzero(first >= t)) + 1.0) / (len(first) + 1.0)
         right, wrong = round(trials / 2 * hit), round(trials / 2 * miss)
@@ -184,7 +186,7 @@ def _threshold(
 
 
 def _key(output: Any) -> Any:
-    """An output as something that can be counted."""
+    """An output as something countable."""
     if isinstance(output, np.ndarray):
         return tuple(_key(o) for o in output.tolist())
     if isinstance(output, list | tuple):
@@ -204,7 +206,7 @@ def _key(output: Any) -> Any:
 
 
 def _features(outputs: Any, width: int | None = None) -> FloatArray:
-    """Outputs as rows of `width` numbers (default: of the longest); what is none is missing."""
+    """Outputs as rows of `width` numbers (default: the longest); missing entries are NaN."""
     rows = []
     for output in outputs:
         flat: list[float] = []

@@ -1,9 +1,9 @@
-"""Model-based: which epsilon behaves like this, if it is the mechanism it is supposed to be?
+"""Model-based: which epsilon behaves like this, if it is the supposed mechanism?
 
 The estimated RAD and its interval are pushed through the inverse of the exact RAD of the named
-mechanism. An estimate: it refutes nothing. Where RAD is not monotone in epsilon (subset selection)
-the answer is a set, and its hull is told; where RAD hardly grows any more (OUE at large epsilon)
-the interval is wide or open, and a warning says so. Never a silent ceiling.
+mechanism. This is an estimate; it refutes nothing. Where RAD is not monotone in epsilon (subset
+selection) the answer is a set, and its hull is reported; where RAD hardly grows any more (OUE at
+large epsilon) the interval is wide or open, with a warning. There is no silent ceiling.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-# Epsilons at which the curve is read first, and how wide an interval is worth a warning.
+# Epsilons at which the curve is read first, and the width of an interval that causes a warning.
 HIGHEST = 24.0
 GRID = np.r_[0.0, np.geomspace(1e-3, 0.1, 8)[:-1], np.linspace(0.1, HIGHEST, 60)]
 WIDE = 1.0
@@ -21,7 +21,7 @@ WIDE = 1.0
 
 @dataclass(frozen=True, slots=True)
 class ModelEstimate:
-    """Epsilon, where it may lie, and what to beware of."""
+    """Epsilon, its interval, and warnings."""
 
     epsilon: float
     interval: tuple[float, float]
@@ -36,7 +36,7 @@ def estimate(
     highest: float,
     monotone: bool,
 ) -> ModelEstimate:
-    """Invert `curve`, epsilon -> exact RAD; some forty evaluations if it is monotone."""
+    """Invert `curve`, epsilon -> exact RAD; about forty evaluations if it is monotone."""
     grid = GRID[highest >= GRID]
     seen: dict[int, float] = {}
 
@@ -74,13 +74,13 @@ def estimate(
     if not np.isfinite(high):
         warning = (
             f"the mechanism's extra risk does not exceed {max(seen.values()):.6g}, which is within "
-            "the interval: from these runs no upper end of epsilon can be told. More runs would "
+            "the interval: these runs give no upper end of epsilon. More runs would "
             "help"
         )
     elif high - low > WIDE:
         warning = (
             f"the extra risk hardly depends on epsilon here: all of {low:.2f} to {high:.2f} behave "
-            "like this. More runs would narrow it"
+            "like this. More runs would narrow the range"
         )
     return ModelEstimate(middle, (low, high), warning)
 

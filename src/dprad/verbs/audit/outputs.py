@@ -1,4 +1,4 @@
-"""What a function returns, in the form of the mechanism it is supposed to be."""
+"""Outputs of a function, in the form of the supposed mechanism."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dprad.numerics.arrays import Column
 
 
 def translated(play: Play, mechanism: Mechanism, support: Column) -> Play:
-    """The attack on a model reads what the model returns: codes, or packed bits."""
+    """The attack on a model takes what the model returns: codes, or packed bits."""
 
     def played(outputs: Any, records: Any, rng: np.random.Generator) -> Any:
         known = mechanism.understood(outputs, support)
@@ -22,7 +22,7 @@ def translated(play: Play, mechanism: Mechanism, support: Column) -> Play:
         except (IndexError, TypeError, ValueError) as error:
             raise DpradError(
                 f"run does not return what a {type(mechanism).__name__} does ({told(error)}). Give "
-                "the model that it is supposed to be, or none."
+                "the right model, or none."
             ) from None
 
     return played

@@ -1,4 +1,4 @@
-"""The plan of an audit: what is called, what is claimed of it, and how often it may be called."""
+"""The plan of an audit: what is called, the claim, and how often it may be called."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from dprad.numerics.random import Seed, seed
 from dprad.verbs.audit import fingerprint, independence
 from dprad.verbs.audit.state import State
 
-# Delta at which a claim that is a whole curve is tested.
+# Delta at which a claim given as a curve is tested.
 SMALL = 1e-6
-# Epsilon at which the attack of a named mechanism is made, if a larger one is claimed.
+# Largest epsilon for the attack of a named mechanism, if a larger one is claimed.
 LARGE = 20.0
 
 _NO_REPLAY = (
-    "this audit cannot be replayed: the function has random numbers of its own. Let it take rng, "
+    "this audit cannot be replayed: the function has its own random numbers. Let it take rng, "
     "run(record, rng), and the same seed gives the same result"
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How often, how surely, and in which way."""
+    """Number of runs, confidence, and how to run them."""
 
     trials: int
     alpha: float
@@ -75,7 +75,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """What is audited: everything that is known before the first call."""
+    """Everything that is known before the first call."""
 
     subject: Mechanism
     claim: Guarantee
@@ -98,7 +98,7 @@ class Plan:
         vectorised: bool,
         settings: Settings,
     ) -> Plan:
-        """Checked; nothing is called yet but functions that take many records at once."""
+        """Validated; nothing is called yet except vectorised functions, for a check."""
         if not isinstance(claim, Guarantee):
             raise DpradError(
                 "claim must be a guarantee, such as dprad.PureDP(1.0, neighbours='replace-one'), "
@@ -124,7 +124,7 @@ class Plan:
 
     @property
     def notes(self) -> list[str]:
-        """What must be said of it, whatever comes out."""
+        """Notes that apply whatever the result."""
         return [] if self.replayable else [_NO_REPLAY]
 
     @property
@@ -133,7 +133,7 @@ class Plan:
         return not isinstance(self.subject, BlackBox) or self.subject.takes_rng
 
     def open(self, path: Any) -> State:
-        """The state file of this audit, and of no other."""
+        """The state file of this audit."""
         if path is None:
             return State(None)
         file = State.open(path, fingerprint.key(self))
@@ -147,9 +147,9 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Model:
-    """The mechanism it is supposed to be: at the claimed epsilon, and at every one.
+    """The supposed mechanism: at the claimed epsilon, and at every one.
 
-    `given` says that the user named it; else it is what is audited itself.
+    `given` says that the user named it; otherwise it is the audited mechanism itself.
     """
 
     named: Mechanism

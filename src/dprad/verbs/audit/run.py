@@ -1,4 +1,4 @@
-"""The counted runs of an audit: chunk by chunk, until enough is known or nothing is left."""
+"""The counted runs of an audit, chunk by chunk, until enough is known or all are done."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dprad.verbs.audit.trials import CHANGED, Chunks, Job, run_all
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What was counted, what was known on the way, and what is tested by it.
+    """The counts, the results on the way, and the tested claim.
 
     `replayed`: how many calls of an earlier session were run again, and how many there were.
     """
@@ -35,10 +35,10 @@ class Counts:
 
 
 def count(plan: Plan, target: Target, file: State, stop: Stop, begin: float) -> Counts:
-    """Run all chunks, or as many as are needed; stored ones are not run again."""
+    """Run all chunks, or as many as needed; stored ones are not run again."""
     settings, game = plan.settings, target.game
     runs = settings.trials - target.studied
-    # a claim that is a whole curve limits the extra risk beyond any one of its points
+    # a claim given as a curve limits the extra risk more than any one of its points
     _, limit = bounds.least(bounds.evaluate(plan.claim, game), "rad")
     test = Hypothesis(game, *plan.point, limit, settings.alpha)
     _warn_if_hopeless(plan, game, runs)
@@ -78,13 +78,13 @@ def _stored(job: Job, chunks: Chunks, file: State) -> tuple[dict[int, tuple[Tall
     firsts = {i: file.firsts["runs", i] for i in done}
     again = job.replay(chunks, done, firsts)
     if file.done("refused") or again is None:
-        file.put("refused", 0, None, "")  # and it stays so
+        file.put("refused", 0, None, "")  # remember this
         raise DpradError(CHANGED)
     return {i: (part, firsts[i]) for i, part in done.items()}, again
 
 
 def _warn_if_hopeless(plan: Plan, game: Table, runs: int) -> None:
-    """Say beforehand if not even perfect guesses could refute the claim."""
+    """Warn beforehand if not even perfect guesses could refute the claim."""
     (epsilon, delta), alpha = plan.point, plan.settings.alpha
     if delta > 0 or not game.nothing_known:
         return

@@ -1,6 +1,6 @@
-"""The state file of an audit: a journal that says which audit it is, then has a line a chunk.
+"""The state file of an audit: a journal that identifies the audit, then one line per chunk.
 
-Outputs are kept to the bit or not at all.
+Outputs are stored exactly or not at all.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class State:
         return state
 
     def done(self, phase: str) -> dict[int, Any]:
-        """Results of a phase that are already there."""
+        """Stored results of a phase."""
         return self.lines.get(phase, {})
 
     def put(self, phase: str, chunk: int, result: Any, first: str) -> None:
-        """Keep a result."""
+        """Store a result."""
         if self.journal is not None and chunk not in self.done(phase):
             self.journal.append({"phase": phase, "chunk": chunk, "result": result, "first": first})
 
@@ -55,30 +55,32 @@ def _sound(line: dict[str, Any]) -> bool:
 
 
 def _differs(header: dict[str, Any], about: dict[str, Any]) -> str:
-    """Why a file is not that of this audit, or nothing."""
+    """Why a file does not belong to this audit; None if it does."""
     if header.get("dprad") != "audit":
         return "this is not the state of an audit"
     for name, value in json.loads(json.dumps(about)).items():
-        found = header.get(name)
-        if found == value:
+        stored = header.get(name)
+        if stored == value:
             continue
         if name == "game":
-            what = "the records, or what counts as success, are others"
-        elif name == "seen" and isinstance(found, dict):
-            changed = [k for k in value if found.get(k) != value[k]]
+            what = "the records, or what counts as success, differ"
+        elif name == "seen" and isinstance(stored, dict):
+            changed = [k for k in value if stored.get(k) != value[k]]
             what = (
-                f"{' and '.join(changed) or 'what is run'} is another one, or something that it "
+                f"{' and '.join(changed) or 'what is run'} has changed, or something that it "
                 "uses has changed (a helper, a global, a closure value, an attribute, a module)"
             )
         else:
-            what = f"its {name} is {found!r}, here it is {value!r}"
+            what = f"its {name} is {stored!r}, but here it is {value!r}"
         return f"it belongs to another audit: {what}"
     return ""
 
 
 # -- outputs, to the bit ---------------------------------------------------------------------------
 def encode(value: Any) -> Any:
-    """An output as JSON that gives back the very same one; a `DpradError` if that is not known."""
+    """An output as JSON that decodes to exactly the same; a `DpradError` if that is not
+    possible.
+    """
     if value is None or type(value) in (bool, int, str, float):
         return value
     if type(value) is list:
@@ -90,14 +92,14 @@ def encode(value: Any) -> Any:
         raw = np.ascontiguousarray(value).tobytes().hex()
         return {kind: [value.dtype.str, list(np.shape(value)), raw]}
     raise DpradError(
-        f"run returned a {type(value).__name__}, which a state file cannot keep as it is. Return "
+        f"run returned a {type(value).__name__}, which a state file cannot store exactly. Return "
         "numbers, text, bytes, arrays, or lists, tuples, sets and dicts of these; or leave out "
         "state."
     )
 
 
 def decode(plain: Any) -> Any:
-    """What was encoded."""
+    """The inverse of `encode`."""
     if isinstance(plain, list):
         return [decode(v) for v in plain]
     if not isinstance(plain, dict):

@@ -1,9 +1,9 @@
-"""Tally: what is kept of counted runs. Counts only, so that chunks add up in any order.
+"""Tally: the counts of runs. Counts only, so that chunks add up in any order.
 
 Runs in which the attack passed say nothing about the posterior cap and are counted as passes. The
 others are grouped by `blind`, the prior chance of the guess given what was known. `plus` and
 `minus` count runs in which the attack was right about the record but not about an independent one,
-and the other way round; they are kept where something is known, for the extra risk.
+and vice versa; they are kept if something is known, for the extra risk.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Tally:
 
     @classmethod
     def of(cls, blind: FloatArray, right: BoolArray, other: BoolArray | None) -> Tally:
-        """From runs: `blind` is NaN for a pass; `other` as told above, None if nothing is known."""
+        """From runs: `blind` is NaN for a pass; `other` is as above, None if nothing is known."""
         made = ~np.isnan(blind)
         named, hit = blind[made], right[made]
         groups: dict[float, tuple[int, int]] = {}
@@ -89,20 +89,20 @@ class Tally:
     def checked(cls, plain: Any, plan: Any, chunk: int) -> Tally:
         """From a state file that may have been edited: the counts of a chunk of this plan."""
         try:
-            found = cls.from_plain(plain)
-            made = sum(n for n, _ in found.groups.values())
+            tally = cls.from_plain(plain)
+            made = sum(n for n, _ in tally.groups.values())
             sound = (
                 0 <= chunk < len(plan)
-                and found.runs == plan[chunk]
-                and found.passes + made == found.runs
-                and all(0 <= s <= n and 0.0 <= k <= 1.0 for k, (n, s) in found.groups.items())
-                and 0 <= found.plus + found.minus <= found.runs
+                and tally.runs == plan[chunk]
+                and tally.passes + made == tally.runs
+                and all(0 <= s <= n and 0.0 <= k <= 1.0 for k, (n, s) in tally.groups.items())
+                and 0 <= tally.plus + tally.minus <= tally.runs
             )
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
             sound = False
         if not sound:
             raise DpradError(f"the state file is damaged: chunk {chunk} does not add up.")
-        return found
+        return tally
 
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> Tally:

@@ -1,8 +1,7 @@
-"""What the counted runs will be about, fixed before the first of them: records and an attack.
+"""The target of the counted runs, fixed before the first of them: records and an attack.
 
-The question as it was asked, with the attack of the user or of a named mechanism; or two records
-that runs which are not counted showed to be the easiest to tell apart, and an attack learned on
-them.
+Either the question as asked, with the attack of the user or of a named mechanism; or the two
+records that uncounted runs showed to be the easiest to tell apart, and an attack learned on them.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from dprad.verbs.audit.plan import Model, Plan
 from dprad.verbs.audit.state import State, decode, encode
 from dprad.verbs.audit.trials import AGAIN, CHANGED, PATIENCE, REMEMBERED, sample
 
-# Share of the runs that a learned attack may study, and the most of them.
+# Share of the runs used for learning an attack, and the most of them.
 STUDY, MOST_STUDIED = 0.25, 20_000
 
 
@@ -37,8 +36,8 @@ STUDY, MOST_STUDIED = 0.25, 20_000
 class Target:
     """Records to draw, how they are read and called, and the attack on their outputs.
 
-    `studied` calls were made to find it; `model` is set where the extra risk can be compared with
-    that of the mechanism it is supposed to be.
+    `studied` calls were made to find it; `model` is set if the extra risk can be compared with that
+    of the supposed mechanism.
     """
 
     question: Question
@@ -107,7 +106,7 @@ def _learned(plan: Plan, file: State, stop: Stop) -> Target:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Study:
-    """Some records, and how often each is called to learn from."""
+    """Some records, and how often each is called for learning."""
 
     plan: Plan
     places: Any
@@ -135,7 +134,7 @@ class _Study:
         return outputs.tolist() if isinstance(outputs, np.ndarray) else list(outputs)
 
     def outputs(self, file: State, stop: Stop) -> dict[int, Any]:
-        """Outputs by record; what was seen is kept in the state file."""
+        """Outputs by record; they are stored in the state file."""
         done = self._stored(file)
         self._replay(done, file)
         samples: dict[int, Any] = {}
@@ -152,7 +151,7 @@ class _Study:
         return samples
 
     def _stored(self, file: State) -> dict[int, list[Any]]:
-        """What was studied before, from a file that may have been forged."""
+        """Stored outputs of an earlier session, from a file that may have been forged."""
         try:
             stored = {i: decode(outputs) for i, outputs in file.done("study").items()}
             sound = all(0 <= i < len(self.places) for i in stored)
@@ -160,10 +159,10 @@ class _Study:
                 return stored
         except (KeyError, TypeError, ValueError, AttributeError):
             pass
-        raise DpradError("the state file is damaged: what was studied cannot be read.")
+        raise DpradError("the state file is damaged: the outputs used for learning cannot be read.")
 
     def _replay(self, done: dict[int, list[Any]], file: State) -> None:
-        """Run some of it again: it must give what is stored."""
+        """Run some of the calls again: they must give the stored outputs."""
         subject = self.plan.subject
         single = isinstance(subject, BlackBox) and subject.one_by_one
         some = min(self.each, REMEMBERED) if single else self.each
@@ -174,7 +173,7 @@ class _Study:
             if same and some < self.each and quick:
                 same = _alike(self.run(i, self.each, 1), outputs)
             if file.done("refused") or not same:
-                file.put("refused", 0, None, "")  # and it stays so
+                file.put("refused", 0, None, "")  # remember this
                 raise DpradError(CHANGED)
 
 

@@ -1,10 +1,10 @@
 """Runs of the thing under audit: hidden records, chunks, workers, a state file.
 
-Runs are cut into chunks whose sizes depend on nothing but the number of runs, and every chunk has
-its own stream of random numbers: any number of workers gives the same counts. Chunks are taken in
-order, so a sequential audit stops at the same place too. Where a state file is kept, each finished
-chunk is one line of it, with a digest of its first outputs: before an audit goes on, some chunks
-are run again and must give these.
+Runs are divided into chunks whose sizes depend only on the number of runs, and every chunk has its
+own stream of random numbers: any number of workers gives the same counts. Chunks are taken in
+order, so a sequential audit also stops at the same place. In a state file each finished chunk is
+one line, with a digest of its first outputs: before an audit resumes, some chunks are run again and
+must agree.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ from dprad.runtime.workers import stream
 from dprad.verbs.audit.fingerprint import digest
 from dprad.verbs.audit.tally import Tally
 
-# Sizes of chunks: they double every so many, from the first to the largest.
+# Sizes of chunks: they double after every few, from the first to the largest.
 FIRST, LARGEST, DOUBLE = 64, 16_384, 8
-# Calls of a chunk whose outputs are remembered, and chunks that are run again at least.
+# Calls of a chunk whose outputs are remembered, and the least number of chunks run again.
 REMEMBERED, AGAIN = 64, 4
 # Seconds that running chunks again may take.
 PATIENCE = 2.0
 
 CHANGED = (
-    "this audit cannot be continued: run again, calls that are in the state file gave something "
-    "else. What is run has changed since, or has random numbers of its own besides rng. Begin "
-    "again with another file."
+    "this audit cannot be continued: repeated calls do not agree with the state file. The "
+    "function has changed since, or has its own random numbers besides rng. Start again with "
+    "another file."
 )
 
-HINT = " To see its text and the record, ask for show_records."
+HINT = " To see its text and the record, use show_records."
 
 
 @dataclass(frozen=True, slots=True)
 class Chunks:
-    """The chunks of so many runs: their number, sizes and first calls. Nothing is listed."""
+    """The chunks of this many runs: their number, sizes and first calls. Nothing is listed."""
 
     runs: int
 
@@ -95,7 +95,7 @@ class Job:
     ) -> tuple[IntArray, Any, np.random.Generator]:
         """Hidden records of a chunk, the outputs of its first calls, and its stream."""
         stream = np.random.SeedSequence(self.seed, spawn_key=(1, index))
-        rng = np.random.Generator(np.random.SFC64(stream))  # the fastest that numpy has
+        rng = np.random.Generator(np.random.SFC64(stream))  # the fastest generator of numpy
         z = self._draw(size, rng)
         some = z[:calls]
         return z, sample(self.mechanism, self.read[some], self.labels[some], rng, first), rng
@@ -103,8 +103,8 @@ class Job:
     def replay(self, plan: Chunks, stored: dict[int, Tally], firsts: dict[int, str]) -> int | None:
         """Run stored chunks again, in random order: how many calls agreed, None if any did not.
 
-        At least `AGAIN` chunks, and as many as there is patience for; the first calls of a chunk
-        only, where all of them would take long.
+        At least `AGAIN` chunks, and as many as the time limit allows; only the first calls of a
+        chunk, if all of them would take long.
         """
         single = isinstance(self.mechanism, BlackBox) and self.mechanism.one_by_one
         order = sorted(stored)
@@ -144,20 +144,20 @@ class Job:
         pairs, place = np.unique(
             np.stack([fiber[made], guess[made]], axis=1), axis=0, return_inverse=True
         )
-        found = np.empty(len(pairs))
+        chances = np.empty(len(pairs))
         for i, (x, g) in enumerate(pairs):
             same = np.flatnonzero(game.fiber_of == x)
             right = game.right(game.target_of[same], np.full(len(same), g))
             weight = game.pi[same]
-            found[i] = min(1.0, float(weight[right].sum() / weight.sum()))
-        chance[made] = np.round(found, 15)[place.reshape(-1)]
+            chances[i] = min(1.0, float(weight[right].sum() / weight.sum()))
+        chance[made] = np.round(chances, 15)[place.reshape(-1)]
         return chance
 
 
 def sample(
     mechanism: Mechanism, read: Any, labels: Any, rng: np.random.Generator, first: int
 ) -> Any:
-    """Outputs by real calls; whatever goes wrong names the record and the call."""
+    """Outputs by real calls; errors name the record and the call."""
     if not isinstance(mechanism, BlackBox):
         return mechanism.sample(read, rng)
     if mechanism.vectorised:
@@ -171,7 +171,7 @@ def sample(
             ) from None
         if count != len(read):
             raise DpradError(
-                f"run must return one output a record, but returned {count} for {len(read)} "
+                f"run must return one output per record, but returned {count} for {len(read)} "
                 "records."
             )
         outputs = np.asarray(outputs)
@@ -207,25 +207,25 @@ def _check(results: list[Any], labels: Any, first: int) -> None:
 
 
 def _shape(output: Any) -> tuple[int, ...] | None:
-    """Of numbers and arrays; lists and words may have any."""
+    """The shape of numbers and arrays; lists and words may have any."""
     return np.shape(output) if isinstance(output, int | float | np.ndarray | np.generic) else None
 
 
 def _pack(results: list[Any]) -> Any:
-    """Outputs as an array: of numbers where they are, else of whatever they are."""
+    """Outputs as an array of numbers if possible, else of objects."""
     try:
         packed = np.asarray(results)
         if packed.dtype.kind in "iufb":
             return packed
     except ValueError:
         pass
-    found = np.empty(len(results), dtype=object)
-    found[:] = results
-    return found
+    objects = np.empty(len(results), dtype=object)
+    objects[:] = results
+    return objects
 
 
 def _which(label: Any) -> str:
-    """The record of a call; its place is not told, since records are hidden from the attack."""
+    """The record of a call; its place is not given, since records are hidden from the attack."""
     plain = label.item() if isinstance(label, np.generic) else label
     return f"the record {plain!r}" if records_shown() else "a record"
 
