@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dprad.attacks.optimal import optimal_attack
     from dprad.data import datasets, patients
     from dprad.errors import DpradError, show_records
+    from dprad.model.audits import Audit
     from dprad.model.guarantees import (
         ApproxDP,
         GaussianDP,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
         TotalVariation,
     )
     from dprad.model.priors import Prior
-    from dprad.model.results import Audit, Bound, Calibration, Comparison, Risk, WorstPrior
+    from dprad.model.results import Bound, Calibration, Comparison, Risk, WorstPrior
     from dprad.model.threats import Threat
     from dprad.runtime import memory
     from dprad.show import plots, scenario
@@ -91,11 +92,10 @@ _HOME = {
     },
     **dict.fromkeys(["training_risks", "TrainingRisk"], "training.risks"),
     **dict.fromkeys(["DpradError", "show_records"], "errors"),
+    "Audit": "model.audits",
     "Prior": "model.priors",
     "Threat": "model.threats",
-    **dict.fromkeys(
-        ["Audit", "Bound", "Calibration", "Comparison", "Risk", "WorstPrior"], "model.results"
-    ),
+    **dict.fromkeys(["Bound", "Calibration", "Comparison", "Risk", "WorstPrior"], "model.results"),
     **dict.fromkeys(
         ["ApproxDP", "GaussianDP", "Guarantee", "Profile", "PureDP", "TotalVariation"],
         "model.guarantees",

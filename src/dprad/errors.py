@@ -28,6 +28,14 @@ class DpradError(ValueError):
     """
 
 
+class NothingToCalibrateError(DpradError):
+    """Every value meets the accepted risk."""
+
+
+class NoNoiseSufficesError(DpradError):
+    """No value meets the accepted risk."""
+
+
 def number(
     value: Any,
     name: str,

@@ -19,8 +19,9 @@ from dprad.exact.solution import Sampling, Solution
 from dprad.exact.stepwise import solve_steps
 from dprad.game.question import Posed
 from dprad.mechanisms.additive import WholeNoise
-from dprad.mechanisms.base import Finite, Mechanism
+from dprad.mechanisms.base import Mechanism
 from dprad.mechanisms.bounded import Duchi, Hybrid, Piecewise
+from dprad.mechanisms.categorical import Finite
 from dprad.mechanisms.composed import Composed
 from dprad.mechanisms.density import Density
 from dprad.mechanisms.exponential import CutLaplace, Exponential

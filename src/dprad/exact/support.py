@@ -108,6 +108,8 @@ def enumerated(mechanism: SupportMechanism) -> FloatArray | None:
     """
     m, law = mechanism.size, mechanism.supports
     subset = mechanism.members
+    if subset is None and not mechanism.independent:
+        return None  # exchangeable, but how sets of each size fall is not declared
     sets = 2**m if subset is None else math.comb(m, subset)
     if m > 64 or m * sets > MAX_ENTRIES:
         return None

@@ -19,11 +19,11 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from dprad.errors import DpradError, number, whole
+from dprad.errors import DpradError
 from dprad.game.question import Question
 from dprad.model.guarantees import Guarantee
 from dprad.model.parameters import EPSILON, Goal, Parameter
-from dprad.numerics.arrays import Column, FloatArray, IntArray
+from dprad.numerics.arrays import Column, FloatArray
 
 Cost = Literal["quick", "line", "square", "draws"]
 
@@ -39,7 +39,7 @@ class Card:
     title
         A few plain words.
     takes
-        Names of the arguments a user may give; the first sets the noise.
+        The arguments a user may give; the first sets the noise.
     reads
         ``"codes"`` of categories, ``"numbers"`` of any size, or numbers in a ``"range"``.
     cost
@@ -51,9 +51,14 @@ class Card:
 
     name: str
     title: str
-    takes: tuple[str, ...]
+    takes: tuple[Parameter, ...]
     reads: Literal["codes", "numbers", "range"]
     cost: Cost = "square"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the arguments."""
+        return tuple(p.name for p in self.takes)
 
 
 class Mechanism(ABC):
@@ -74,6 +79,11 @@ class Mechanism(ABC):
     highest: ClassVar[float] = math.inf
     # whether it has a likelihood; black boxes have none
     likelihood: ClassVar[bool] = True
+
+    def __init_subclass__(cls) -> None:
+        """The first argument on a card sets the noise."""
+        if cls.card is not None and "noise" not in vars(cls):
+            cls.noise = cls.card.takes[0]
 
     @property
     @abstractmethod
@@ -229,7 +239,7 @@ class Mechanism(ABC):
         return None
 
     def edges(self) -> Sequence[float]:
-        """Values of `noise` at which the risk may jump or turn; it is monotone between them.
+        """Values of `noise` at which the risk may jump; between them it rises throughout, or falls.
 
         Returns
         -------
@@ -373,80 +383,8 @@ class Mechanism(ABC):
         return values
 
 
-class Categorical(Mechanism):
-    """Reads category codes 0 .. size-1."""
-
-    __slots__ = ()
-    size: int
-
-    @property
-    def reads_codes(self) -> int | None:
-        """All of them."""
-        return self.size
-
-    def read(self, question: Question) -> Column:
-        """The codes of the columns that are read."""
-        return question.codes(self.size, type(self).__name__)
-
-    @classmethod
-    def arguments(cls, values: Column, given: dict[str, Any]) -> dict[str, Any]:
-        """The number of values."""
-        return {**given, "size": len(values)}
-
-    def spread(self, count: int) -> list[Any]:  # noqa: ARG002
-        """All codes."""
-        return list(range(self.size))
-
-
-class Finite(Categorical):
-    """A categorical mechanism with outputs 0 .. K-1: its risk is an exact sum over them."""
-
-    __slots__ = ()
-    method: ClassVar[str] = "sum over the outputs"
-
-    @property
-    @abstractmethod
-    def count(self) -> int:
-        """K, the number of outputs."""
-
-    def entries(self, rows: slice | IntArray, columns: slice) -> FloatArray:
-        """Probabilities of some outputs given some codes."""
-        codes, outputs = np.arange(self.size)[rows], np.arange(columns.start, columns.stop)
-        return np.exp(self.log_likelihood(outputs, codes[:, None]))
-
-    def understood(self, outputs: Any, support: Column) -> Any:  # noqa: ARG002
-        """Output numbers."""
-        codes = np.asarray(outputs)
-        if codes.dtype.kind not in "iub" or codes.min() < 0 or codes.max() >= self.count:
-            raise DpradError(
-                f"run must return a number from 0 to {self.count - 1}, as "
-                f"{type(self).__name__} does."
-            )
-        return codes.astype(np.intp)
-
-
-def check_parameters(mechanism: Any, *, highest: float = math.inf) -> None:
-    """Validate epsilon, size and, where there is one, delta of a categorical mechanism."""
-    checked: dict[str, Any] = {
-        "epsilon": number(mechanism.epsilon, "epsilon", low=0, high=highest),
-        "size": whole(mechanism.size, "size", low=1),
-    }
-    if any(f.name == "delta" for f in fields(mechanism)):
-        checked["delta"] = number(mechanism.delta, "delta", low=0, high=1)
-    for name, value in checked.items():
-        object.__setattr__(mechanism, name, value)
-
-
 def quotient(above: float, below: float) -> float:
     """A variance: infinite if nothing can be estimated or it exceeds the range of floats."""
     with np.errstate(all="ignore"):
         value = np.float64(above) / np.float64(below)
     return float("inf") if np.isnan(value) else float(value)
-
-
-def categories(records: Any, size: int, name: str) -> IntArray:
-    """Category codes 0 .. size-1, or a `DpradError`."""
-    codes = np.asarray(records)
-    if codes.dtype.kind not in "iu" or (codes.size and not 0 <= codes.min() <= codes.max() < size):
-        raise DpradError(f"{name} reads category codes 0 .. {size - 1}, but got something else.")
-    return codes.astype(np.intp)

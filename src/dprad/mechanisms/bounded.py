@@ -97,7 +97,7 @@ class Duchi(_Bounded):
     epsilon: float
     bounds: tuple[float, float] = (-1.0, 1.0)
 
-    card: ClassVar = Card(name="duchi", title="Duchi's report", takes=("epsilon",), reads="range")
+    card: ClassVar = Card(name="duchi", title="Duchi's report", takes=(EPSILON,), reads="range")
 
     @property
     def reach(self) -> float:
@@ -151,7 +151,7 @@ class Piecewise(_Bounded):
     bounds: tuple[float, float] = (-1.0, 1.0)
 
     card: ClassVar = Card(
-        name="piecewise", title="piecewise report", takes=("epsilon",), reads="range"
+        name="piecewise", title="piecewise report", takes=(EPSILON,), reads="range"
     )
 
     @property
@@ -239,7 +239,7 @@ class Hybrid(_Bounded):
     epsilon: float
     bounds: tuple[float, float] = (-1.0, 1.0)
 
-    card: ClassVar = Card(name="hybrid", title="hybrid report", takes=("epsilon",), reads="range")
+    card: ClassVar = Card(name="hybrid", title="hybrid report", takes=(EPSILON,), reads="range")
 
     @property
     def share(self) -> float:

@@ -22,7 +22,7 @@ from dprad.errors import DpradError, interval, number
 from dprad.mechanisms.base import Card
 from dprad.mechanisms.exponential import CutLaplace
 from dprad.model.guarantees import REPLACE_ONE, PureDP
-from dprad.model.parameters import EPSILON
+from dprad.model.parameters import EPSILON, SENSITIVITY
 from dprad.numerics.arrays import FloatArray
 from dprad.numerics.bisection import last
 
@@ -55,7 +55,7 @@ class BoundedLaplace(CutLaplace):
     card: ClassVar = Card(
         name="bounded-laplace",
         title="Laplace noise within bounds",
-        takes=("epsilon", "sensitivity"),
+        takes=(EPSILON, SENSITIVITY),
         reads="range",
     )
     noise: ClassVar = EPSILON

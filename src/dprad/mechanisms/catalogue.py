@@ -14,7 +14,7 @@ from dprad.game.query import Query, columns_read
 from dprad.mechanisms.base import Card, Mechanism
 from dprad.model import guarantees
 from dprad.model.guarantees import Guarantee
-from dprad.model.parameters import SENSITIVITY, Parameter
+from dprad.model.parameters import Parameter
 from dprad.model.priors import Prior
 from dprad.model.threats import Threat, target_values
 
@@ -37,9 +37,14 @@ PROMISES: dict[str, type[Guarantee]] = {
 # All numeric parameters of promises and mechanisms, by name.
 NUMBERS: dict[str, Parameter] = {
     **{p.name: p for kind in guarantees.KINDS for p in kind.takes},
-    **{kind.noise.name: kind.noise for kind in FAMILIES.values() if kind.noise},
-    "sensitivity": SENSITIVITY,
+    **{p.name: p for kind in FAMILIES.values() if kind.card for p in kind.card.takes},
 }
+# Those that set the noise, and those that go with them.
+NOISE: dict[str, Parameter] = {
+    **{name: NUMBERS[name] for name in PROMISES},
+    **{kind.card.takes[0].name: kind.card.takes[0] for kind in FAMILIES.values() if kind.card},
+}
+FIXED: dict[str, Parameter] = {name: p for name, p in NUMBERS.items() if name not in NOISE}
 
 
 def card(name: str) -> Card:
@@ -56,7 +61,7 @@ def parts(
     about = card(name)
     chosen = {k: v for k, v in given.items() if v is not None}
     for key in chosen:
-        one_of(key, f"a parameter of {name}", about.takes)
+        one_of(key, f"a parameter of {name}", about.names)
     if prior.kind != "finite":
         raise DpradError(f"{name} needs a population: a table, counts or equally likely values.")
     values = target_values(prior, columns_read(prior, threat, query))[1]
@@ -82,10 +87,13 @@ def kind(names: set[str]) -> type[Guarantee]:
     for made in guarantees.KINDS:
         if {p.name for p in made.takes} == names:
             return made
-    first, other = (n for n in sorted(names, key=lambda n: n not in PROMISES))
-    home = next(k for k in guarantees.KINDS if other in {p.name for p in k.takes})
-    goes = " and ".join(p.name for p in home.takes if p.name != other)
-    raise DpradError(f"{other} goes with {goes}, not with {first}.")
+    first, *others = sorted(names, key=lambda n: n not in PROMISES)
+    for other in others:
+        for home in guarantees.KINDS:
+            beside = [p.name for p in home.takes if p.name != other]
+            if len(beside) < len(home.takes) and first not in beside:
+                raise DpradError(f"{other} goes with {' and '.join(beside)}, not with {first}.")
+    raise DpradError(f"no promise is made of {' and '.join(sorted(names))}.")
 
 
 def _listed() -> str:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dprad.errors import DpradError
-from dprad.mechanisms.base import Finite, categories
+from dprad.mechanisms.categorical import Finite, categories
 from dprad.model.guarantees import REPLACE_ONE, Guarantee, Profile, PureDP
 from dprad.numerics.arrays import FloatArray, IntArray
 from dprad.runtime.memory import block

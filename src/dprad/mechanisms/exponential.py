@@ -18,7 +18,8 @@ import numpy as np
 
 from dprad.errors import DpradError, interval, number
 from dprad.mechanisms.additive import Ranged
-from dprad.mechanisms.base import Card, Finite
+from dprad.mechanisms.base import Card
+from dprad.mechanisms.categorical import Finite
 from dprad.mechanisms.channel import Channel
 from dprad.model.guarantees import REPLACE_ONE, PureDP
 from dprad.model.parameters import EPSILON
@@ -221,7 +222,7 @@ class ExponentialInterval(CutLaplace):
     card: ClassVar = Card(
         name="exponential",
         title="exponential mechanism",
-        takes=("epsilon",),
+        takes=(EPSILON,),
         reads="range",
     )
     noise: ClassVar = EPSILON

@@ -17,7 +17,7 @@ from dprad.errors import DpradError, number
 from dprad.mechanisms.additive import Additive, WholeNoise
 from dprad.mechanisms.base import Card, quotient
 from dprad.model.guarantees import REPLACE_ONE, GaussianDP, Profile, PureDP
-from dprad.model.parameters import SIGMA, Goal
+from dprad.model.parameters import CLAMP, SENSITIVITY, SIGMA, Goal
 from dprad.numerics.arrays import FloatArray
 
 # Beyond this many standard deviations, probabilities of a discrete Gaussian underflow.
@@ -77,7 +77,7 @@ class Gaussian(_Normal):
     card: ClassVar = Card(
         name="gaussian",
         title="Gaussian noise",
-        takes=("sigma", "sensitivity", "clamp"),
+        takes=(SIGMA, SENSITIVITY, CLAMP),
         reads="numbers",
         cost="line",
     )
@@ -149,7 +149,7 @@ class DiscreteGaussian(_Normal, WholeNoise):
     card: ClassVar = Card(
         name="discrete-gaussian",
         title="discrete Gaussian noise",
-        takes=("sigma", "sensitivity", "clamp"),
+        takes=(SIGMA, SENSITIVITY, CLAMP),
         reads="numbers",
     )
     highest: ClassVar[float] = MAX_SIGMA

@@ -13,10 +13,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dprad.errors import DpradError
-from dprad.mechanisms.base import Card, categories, check_parameters, quotient
+from dprad.mechanisms.base import Card, quotient
+from dprad.mechanisms.categorical import categories, check_parameters
 from dprad.mechanisms.support import SupportMechanism, Supports
 from dprad.model.guarantees import REPLACE_ONE, ApproxDP, PureDP
-from dprad.model.parameters import EPSILON, Goal
+from dprad.model.parameters import DELTA, EPSILON, Goal
 from dprad.numerics.arrays import Column, FloatArray, IntArray
 
 
@@ -48,7 +49,7 @@ class GRR(SupportMechanism):
     card: ClassVar = Card(
         name="grr",
         title="randomised response",
-        takes=("epsilon", "delta"),
+        takes=(EPSILON, DELTA),
         reads="codes",
         cost="quick",
     )
@@ -83,6 +84,11 @@ class GRR(SupportMechanism):
         if self.size == 1 or self.delta == 0.0:
             return PureDP(self.epsilon if self.size > 1 else 0.0, neighbours=REPLACE_ONE)
         return ApproxDP(self.epsilon, self.delta, neighbours=REPLACE_ONE)
+
+    @property
+    def members(self) -> int:
+        """The reported value."""
+        return 1
 
     @property
     def supports(self) -> Supports:

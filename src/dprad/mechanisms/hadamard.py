@@ -14,7 +14,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dprad.mechanisms.base import Card, Finite, categories, check_parameters, quotient
+from dprad.mechanisms.base import Card, quotient
+from dprad.mechanisms.categorical import Finite, categories, check_parameters
 from dprad.model.guarantees import REPLACE_ONE, PureDP
 from dprad.model.parameters import EPSILON
 from dprad.numerics.arrays import BoolArray, FloatArray, IntArray
@@ -44,7 +45,7 @@ class HadamardResponse(Finite):
     card: ClassVar = Card(
         name="hadamard",
         title="Hadamard response",
-        takes=("epsilon",),
+        takes=(EPSILON,),
         reads="codes",
         cost="line",
     )

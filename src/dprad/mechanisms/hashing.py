@@ -14,10 +14,11 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dprad.mechanisms.base import Card, categories, check_parameters, quotient
+from dprad.mechanisms.base import Card, quotient
+from dprad.mechanisms.categorical import categories, check_parameters
 from dprad.mechanisms.support import SupportMechanism, Supports
 from dprad.model.guarantees import REPLACE_ONE, ApproxDP, PureDP
-from dprad.model.parameters import EPSILON
+from dprad.model.parameters import DELTA, EPSILON
 from dprad.numerics.arrays import FloatArray
 
 Words = npt.NDArray[np.uint64]
@@ -58,6 +59,11 @@ class Hashing(SupportMechanism):
         if self.delta == 0.0:
             return PureDP(self.epsilon, neighbours=REPLACE_ONE)
         return ApproxDP(self.epsilon, self.delta, neighbours=REPLACE_ONE)
+
+    @property
+    def independent(self) -> bool:
+        """With ideal hash functions."""
+        return True
 
     @property
     def supports(self) -> Supports:
@@ -142,7 +148,7 @@ class OLH(Hashing):
     card: ClassVar = Card(
         name="olh",
         title="optimal local hashing",
-        takes=("epsilon", "delta"),
+        takes=(EPSILON, DELTA),
         reads="codes",
         cost="quick",
     )
@@ -185,7 +191,7 @@ class BLH(Hashing):
     card: ClassVar = Card(
         name="blh",
         title="binary local hashing",
-        takes=("epsilon", "delta"),
+        takes=(EPSILON, DELTA),
         reads="codes",
         cost="quick",
     )

@@ -14,7 +14,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dprad.errors import number
-from dprad.mechanisms.base import Card, Categorical, categories, check_parameters, quotient
+from dprad.mechanisms.base import Card, quotient
+from dprad.mechanisms.categorical import Categorical, categories, check_parameters
 from dprad.mechanisms.unary import Bits
 from dprad.model.guarantees import REPLACE_ONE, PureDP
 from dprad.model.parameters import EPSILON
@@ -45,7 +46,7 @@ class SHE(Categorical):
     card: ClassVar = Card(
         name="she",
         title="summed histogram encoding",
-        takes=("epsilon",),
+        takes=(EPSILON,),
         reads="codes",
         cost="draws",
     )
@@ -111,7 +112,7 @@ class THE(Bits):
     threshold: float | None = None
 
     card: ClassVar = Card(
-        name="the", title="thresholded histogram encoding", takes=("epsilon",), reads="codes"
+        name="the", title="thresholded histogram encoding", takes=(EPSILON,), reads="codes"
     )
     noise: ClassVar = EPSILON
 

@@ -17,7 +17,7 @@ from dprad.errors import number
 from dprad.mechanisms.additive import Additive, WholeNoise
 from dprad.mechanisms.base import Card, quotient
 from dprad.model.guarantees import REPLACE_ONE, PureDP
-from dprad.model.parameters import EPSILON, Goal
+from dprad.model.parameters import CLAMP, EPSILON, SENSITIVITY, Goal
 from dprad.numerics.arrays import FloatArray
 
 
@@ -75,7 +75,7 @@ class Laplace(_Exponential):
     card: ClassVar = Card(
         name="laplace",
         title="Laplace noise",
-        takes=("epsilon", "sensitivity", "clamp"),
+        takes=(EPSILON, SENSITIVITY, CLAMP),
         reads="numbers",
         cost="line",
     )
@@ -144,7 +144,7 @@ class Geometric(_Exponential, WholeNoise):
     card: ClassVar = Card(
         name="geometric",
         title="geometric noise",
-        takes=("epsilon", "sensitivity", "clamp"),
+        takes=(EPSILON, SENSITIVITY, CLAMP),
         reads="numbers",
     )
 

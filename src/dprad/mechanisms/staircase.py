@@ -16,7 +16,7 @@ from dprad.errors import DpradError, number
 from dprad.mechanisms.additive import Additive
 from dprad.mechanisms.base import Card, quotient
 from dprad.model.guarantees import REPLACE_ONE, PureDP
-from dprad.model.parameters import EPSILON, Goal
+from dprad.model.parameters import CLAMP, EPSILON, SENSITIVITY, Goal
 from dprad.numerics.arrays import FloatArray
 
 
@@ -51,7 +51,7 @@ class Staircase(Additive):
     card: ClassVar = Card(
         name="staircase",
         title="staircase noise",
-        takes=("epsilon", "sensitivity", "clamp"),
+        takes=(EPSILON, SENSITIVITY, CLAMP),
         reads="numbers",
     )
     noise: ClassVar = EPSILON

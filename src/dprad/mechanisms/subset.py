@@ -13,8 +13,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dprad.mechanisms import bits as packed
-from dprad.mechanisms.base import Card, categories, check_parameters, quotient
+from dprad.mechanisms.base import Card, quotient
 from dprad.mechanisms.bits import Words
+from dprad.mechanisms.categorical import categories, check_parameters
 from dprad.mechanisms.support import SetMechanism, Supports
 from dprad.model.guarantees import REPLACE_ONE, PureDP
 from dprad.model.parameters import EPSILON
@@ -51,7 +52,7 @@ class SubsetSelection(SetMechanism):
     card: ClassVar = Card(
         name="subset",
         title="subset selection",
-        takes=("epsilon",),
+        takes=(EPSILON,),
         reads="codes",
         cost="quick",
     )

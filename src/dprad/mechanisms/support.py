@@ -17,7 +17,7 @@ import numpy as np
 
 from dprad.errors import DpradError
 from dprad.mechanisms import bits
-from dprad.mechanisms.base import Categorical
+from dprad.mechanisms.categorical import Categorical
 from dprad.numerics.arrays import Column, FloatArray
 
 
@@ -45,6 +45,11 @@ class SupportMechanism(Categorical):
     @abstractmethod
     def supports(self) -> Supports:
         """The distribution of the support set."""
+
+    @property
+    def independent(self) -> bool:
+        """Whether, given the record, each other value is in the support set by itself."""
+        return False
 
     @property
     def members(self) -> int | None:

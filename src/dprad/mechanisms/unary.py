@@ -15,11 +15,12 @@ import numpy as np
 
 from dprad.errors import DpradError, number, whole
 from dprad.mechanisms import bits as packed
-from dprad.mechanisms.base import Card, categories, check_parameters, quotient
+from dprad.mechanisms.base import Card, quotient
 from dprad.mechanisms.bits import Words
+from dprad.mechanisms.categorical import categories, check_parameters
 from dprad.mechanisms.support import SetMechanism, Supports
 from dprad.model.guarantees import REPLACE_ONE, ApproxDP, PureDP
-from dprad.model.parameters import EPSILON
+from dprad.model.parameters import DELTA, EPSILON
 from dprad.numerics.arrays import FloatArray
 
 
@@ -37,6 +38,11 @@ class Bits(SetMechanism):
         p, q = self.p, self.q
         with np.errstate(divide="ignore"):
             return float(np.log(p) + np.log1p(-q) - np.log(q) - np.log1p(-p)) if p > q else 0.0
+
+    @property
+    def independent(self) -> bool:
+        """Bits are."""
+        return True
 
     @property
     def supports(self) -> Supports:
@@ -139,7 +145,7 @@ class OUE(Bits):
     card: ClassVar = Card(
         name="oue",
         title="optimal unary encoding",
-        takes=("epsilon",),
+        takes=(EPSILON,),
         reads="codes",
         cost="quick",
     )
@@ -200,7 +206,7 @@ class SUE(Bits):
     card: ClassVar = Card(
         name="sue",
         title="symmetric unary encoding",
-        takes=("epsilon", "delta"),
+        takes=(EPSILON, DELTA),
         reads="codes",
         cost="quick",
     )

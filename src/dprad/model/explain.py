@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from dprad.model.losses import LOSSES
 
 if TYPE_CHECKING:
-    from dprad.model.results import Audit, Calibration, Comparison, Risk, WorstPrior
+    from dprad.model.audits import Audit
+    from dprad.model.results import Calibration, Comparison, Risk, WorstPrior
 
 MEASURES = {"rad": "extra risk", "rero": "attacker's success", "tv": "total variation"}
 _SCALES = (100, 1_000, 10_000, 100_000, 1_000_000)

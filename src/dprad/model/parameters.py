@@ -36,6 +36,8 @@ class Parameter:
         The largest valid value.
     slider
         Lowest, highest and step on the web page; None: no slider.
+    interval
+        Whether it is two numbers, low and high.
 
     """
 
@@ -48,6 +50,7 @@ class Parameter:
     scaled: bool = False
     most: float = math.inf
     slider: tuple[float, float, float] | None = None
+    interval: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,9 @@ SIGMA = Parameter(
 SENSITIVITY = Parameter(
     "sensitivity", "How far one record can move the number (default: the range of its values)."
 )
+CLAMP = Parameter(
+    "clamp", "The interval to which noisy numbers are moved, as low:high.", interval=True
+)
 SCALE = Parameter("scale", "Scale of the noise.", low=1e-6, high=1e9, rising=False, scaled=True)
 NOISE_MULTIPLIER = Parameter(
     "noise_multiplier",
@@ -102,7 +108,7 @@ SAMPLE_RATE = Parameter(
 STEPS = Parameter("steps", "Number of steps.", low=1.0, high=1e7, whole=True)
 TIMES = Parameter("times", "Number of releases.", low=1.0, high=1e6, whole=True)
 
-# Parameters that a calibration may vary, by name.
+# Parameters that a calibration may vary in a function that declares nothing, by name.
 TURNED = {
     p.name: p for p in (EPSILON, MU, TV, SAMPLE_RATE, TIMES, STEPS, SIGMA, NOISE_MULTIPLIER, SCALE)
 }

@@ -17,9 +17,9 @@ import numpy as np
 
 from dprad.data.files import Limits
 from dprad.data.tables import array, count
-from dprad.errors import DpradError, column, number, whole
-from dprad.model.atoms import find_atom
-from dprad.model.records import as_table, in_order, split, weights_of, widen
+from dprad.errors import DpradError, column, whole
+from dprad.model.continuous import between, continuous_range
+from dprad.model.records import normalised, split, weights_of
 from dprad.numerics.arrays import Column, FloatArray, unlike
 from dprad.runtime.memory import need
 
@@ -27,8 +27,6 @@ from dprad.runtime.memory import need
 SUM_TOLERANCE = 1e-9
 # Bytes per record while a question is answered.
 RECORD = 180
-# Weights below this share of the largest count as zero: floats have no digits left there.
-TINY = 1e-300
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -257,26 +255,7 @@ class Prior:
         Prior(continuous on [0, 100])
 
         """
-        a, b = number(low, "low"), number(high, "high")
-        if not a < b:
-            raise DpradError(f"high must be greater than low, but is {high!r} with low = {low!r}.")
-        if not (hasattr(distribution, "cdf") and hasattr(distribution, "pdf")):
-            raise DpradError(
-                "distribution must be a continuous frozen scipy distribution such as "
-                f"scipy.stats.uniform(), but is a {type(distribution).__name__}. For a discrete "
-                "one use Prior.from_counts."
-            )
-        mass = float(_between(distribution, np.array([a, b]))[0])
-        if not mass > 0:
-            raise DpradError(
-                f"distribution must have mass on [low, high], but has {mass!r} on [{a:g}, {b:g}]."
-            )
-        atom = find_atom(distribution, a, b)
-        if atom is not None:
-            raise DpradError(
-                "distribution must be continuous, but has positive probability at "
-                f"{atom:.6g}. Give a table of values: Prior.from_counts or Prior.from_data."
-            )
+        a, b = continuous_range(distribution, low, high)
         return cls(("value",), None, None, continuous_on=(distribution, a, b))
 
     @classmethod
@@ -304,24 +283,7 @@ class Prior:
         weights: FloatArray,
         domain: Iterable[Any] | Mapping[str, Iterable[Any]] | None = None,
     ) -> Prior:
-        """Check the weights, extend to the domain, sort and normalise."""
-        if weights.size == 0:
-            raise DpradError("a prior must have at least one record, but the table is empty.")
-        bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
-        if bad.size:
-            raise DpradError(
-                "probabilities and weights must be finite numbers of at least 0, but record "
-                f"{int(bad[0])} has {float(weights[bad[0]])!r}."
-            )
-        largest = float(weights.max())
-        if largest == 0:
-            raise DpradError("weights must have a positive sum, but all are 0.")
-        arrays, weights = in_order(arrays, weights)
-        if domain is not None:
-            arrays, weights = in_order(*widen(columns, arrays, weights, domain))
-        scaled = weights / largest
-        scaled[scaled < TINY] = 0.0
-        return cls(columns, as_table(columns, arrays), scaled / scaled.sum())
+        return cls(columns, *normalised(columns, arrays, weights, domain))
 
     # -- properties ----------------------------------------------------------------------------
     @property
@@ -361,29 +323,11 @@ class Prior:
         return float(self.probabilities[np.rint(self.probabilities * self.rows) == 1].sum())
 
     def cells(self, edges: FloatArray) -> FloatArray:
-        """Probabilities of the cells between ascending edges, for a continuous prior.
-
-        Parameters
-        ----------
-        edges
-            Ascending edges of the cells.
-
-        Returns
-        -------
-        ndarray
-            One probability per cell.
-
-        Examples
-        --------
-        >>> from scipy import stats
-        >>> Prior.continuous(stats.uniform(0, 100), 0, 100).cells([0, 25, 100])
-        array([0.25, 0.75])
-
-        """
+        """Probabilities of the cells between ascending edges, for a continuous prior."""
         assert self.continuous_on is not None
         distribution, low, high = self.continuous_on
-        inside = _between(distribution, np.clip(edges, low, high))
-        return inside / float(_between(distribution, np.array([low, high]))[0])
+        inside = between(distribution, np.clip(edges, low, high))
+        return inside / float(between(distribution, np.array([low, high]))[0])
 
     def column(self, name: str) -> Column:
         """The values of one column.
@@ -443,12 +387,3 @@ def _alike(a: Column | None, b: Column | None) -> bool:
     if a is None or b is None:
         return a is b
     return a.dtype == b.dtype and bool(np.all(a == b))
-
-
-def _between(distribution: Any, edges: FloatArray) -> FloatArray:
-    """Mass between ascending edges, computed in the smaller tail to avoid cancellation."""
-    below = np.asarray(distribution.cdf(edges), dtype=float)
-    if not hasattr(distribution, "sf"):
-        return np.maximum(np.diff(below), 0.0)
-    above = np.asarray(distribution.sf(edges), dtype=float)
-    return np.maximum(np.where(below[:-1] < 0.5, np.diff(below), -np.diff(above)), 0.0)

@@ -16,6 +16,8 @@ from dprad.numerics.arrays import Column, FloatArray
 
 # A larger product of domains is probably a mistake.
 MAX_DOMAIN = 10_000_000
+# Weights below this share of the largest count as zero: floats have no digits left there.
+TINY = 1e-300
 
 
 def split(
@@ -139,3 +141,29 @@ def as_table(columns: tuple[str, ...], arrays: Sequence[Column]) -> Column:
     for name, values in zip(columns, arrays, strict=True):
         table[name] = values
     return table
+
+
+def normalised(
+    columns: tuple[str, ...],
+    arrays: Sequence[Column],
+    weights: FloatArray,
+    domain: Iterable[Any] | Mapping[str, Iterable[Any]] | None,
+) -> tuple[Column, FloatArray]:
+    """Check the weights, extend to the domain, sort and normalise."""
+    if weights.size == 0:
+        raise DpradError("a prior must have at least one record, but the table is empty.")
+    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if bad.size:
+        raise DpradError(
+            "probabilities and weights must be finite numbers of at least 0, but record "
+            f"{int(bad[0])} has {float(weights[bad[0]])!r}."
+        )
+    largest = float(weights.max())
+    if largest == 0:
+        raise DpradError("weights must have a positive sum, but all are 0.")
+    arrays, weights = in_order(arrays, weights)
+    if domain is not None:
+        arrays, weights = in_order(*widen(columns, arrays, weights, domain))
+    scaled = weights / largest
+    scaled[scaled < TINY] = 0.0
+    return as_table(columns, arrays), scaled / scaled.sum()

@@ -74,14 +74,7 @@ class Bound:
         return self.value is not None
 
     def to_dict(self) -> dict[str, Any]:
-        """The bound as plain data.
-
-        Returns
-        -------
-        dict
-            Only numbers, strings, lists and dicts.
-
-        """
+        """The bound as plain data."""
         return {f: getattr(self, f) for f in self.__slots__}
 
 
@@ -402,92 +395,3 @@ class WorstPrior(Result):
 
     def __str__(self) -> str:
         return explain.worst(self)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Audit(Result):
-    """What counted runs say about a promise.
-
-    Attributes
-    ----------
-    verdict
-        "violated": the claim is refuted at `confidence`; "consistent": it is not.
-    epsilon_lower
-        Certified: at the stated confidence the mechanism is not epsilon-DP (with `delta`) for any
-        smaller epsilon, whatever it is.
-    epsilon_claimed, delta, rad_claimed
-        The claim, for replaced records, and the largest extra risk it allows.
-    epsilon_estimate, epsilon_interval
-        Model-based: the epsilon at which the supposed mechanism behaves like this; None without a
-        model. It refutes nothing.
-    rad, rad_interval
-        The extra risk of the attack, and its confidence interval.
-    trials, passes, successes
-        Counted runs, and how many of them were passes and right guesses. `studied` calls trained
-        the attack and are not counted.
-    certificates
-        Every certificate and the epsilon it refutes; they share the confidence.
-    notes
-        Remarks on the audit.
-    trace
-        If requested: the number of runs, what was certified by then (valid at every time), and the
-        model-based estimate or None.
-
-    Examples
-    --------
-    >>> import dprad
-    >>> coin = dprad.mechanisms.GRR(epsilon=1.0, size=2)
-    >>> result = dprad.audit(coin, claim=coin.guarantee, prior=dprad.Prior.uniform(2), trials=2000)
-    >>> result.verdict
-    'consistent'
-
-    """
-
-    brief: ClassVar = ("verdict", "epsilon_lower", "epsilon_claimed", "trials", "confidence")
-    __hash__ = Result.__hash__
-
-    verdict: str
-    epsilon_lower: float
-    epsilon_claimed: float
-    delta: float
-    rad_claimed: float
-    epsilon_estimate: float | None
-    epsilon_interval: tuple[float, float] | None
-    rad: float
-    rad_interval: tuple[float, float]
-    confidence: float
-    trials: int
-    studied: int
-    passes: int
-    successes: int
-    certificates: tuple[tuple[str, float], ...]
-    sequential: bool
-    claim: dict[str, Any]
-    threat: dict[str, Any]
-    prior: str
-    notes: tuple[str, ...]
-    seconds: float
-    trace: tuple[tuple[int, float, float | None], ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """The audit as plain data; an infinite epsilon is the string "infinite".
-
-        Returns
-        -------
-        dict
-            Only numbers, strings, lists and dicts.
-
-        """
-        plain = {f: getattr(self, f) for f in self.__slots__}
-        for name in ("epsilon_estimate", "epsilon_interval"):
-            plain[name] = _finite(plain[name])
-        return plain
-
-    def __str__(self) -> str:
-        return explain.audit(self)
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return [_finite(v) for v in value]
-    return "infinite" if value == float("inf") else value

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dprad.errors import DpradError
+
 FloatArray = npt.NDArray[np.floating[Any]]
 IntArray = npt.NDArray[np.intp]
 BoolArray = npt.NDArray[np.bool_]
@@ -63,3 +65,21 @@ def gains(joint: FloatArray, probabilities: FloatArray, total: FloatArray) -> Fl
 def unlike(probabilities: FloatArray) -> float:
     """Probability that two independent draws differ, ``1 - kappa``, without cancellation."""
     return min(1.0, float(probabilities @ complements(probabilities)))
+
+
+def real(value: Any, name: str) -> FloatArray:
+    """A number or an array of numbers, none of them NaN."""
+    try:
+        result = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        raise DpradError(
+            f"{name} must be a number or an array of numbers, but is {value!r}."
+        ) from None
+    if np.any(np.isnan(result)):
+        raise DpradError(f"{name} must be a number, but is NaN.")
+    return result
+
+
+def like(given: Any, result: FloatArray) -> Any:
+    """A float for a number, an array for an array."""
+    return float(result) if np.ndim(given) == 0 else result

@@ -68,9 +68,25 @@ class Search:
         for a, b in order:
             strong = a if self.rising else b
             if self.fits(strong):
-                return self._piece(min(max(start, a), b), a, b)
+                return self._first(min(max(start, a), b), (a, b), pieces)
         strong = self.low if self.rising else self.high
         raise UnattainableError(strong, self.risk(strong), every=False)
+
+    def _first(
+        self, start: float, piece: tuple[float, float], pieces: list[tuple[float, float]]
+    ) -> float:
+        """The weakest value of a piece; if all of it fits, that is said of all only if it is so."""
+        try:
+            return self._piece(start, *piece)
+        except UnattainableError as limit:
+            if not limit.every:
+                raise
+            step = max(1, len(pieces) // ALL_PIECES)
+            weak = [b if self.rising else a for a, b in pieces[::step]]
+            worst = max(weak, key=self.risk)
+            if self.fits(worst):
+                raise UnattainableError(worst, self.risk(worst), every=True) from None
+            return limit.value
 
     def _near(self, order: list[tuple[float, float]]) -> list[tuple[float, float]]:
         """The pieces around the first that has an answer, by bisection over pieces."""

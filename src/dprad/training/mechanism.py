@@ -28,7 +28,7 @@ import numpy as np
 
 from dprad.errors import DpradError, number, whole
 from dprad.game.question import Question
-from dprad.mechanisms.base import Categorical, categories
+from dprad.mechanisms.categorical import Categorical, categories
 from dprad.model.guarantees import REPLACE_ONE, GaussianDP, Guarantee
 from dprad.model.priors import Prior
 from dprad.numerics.arrays import Column, FloatArray

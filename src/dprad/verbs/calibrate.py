@@ -15,7 +15,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dprad import bounds
-from dprad.errors import DpradError, number, one_of
+from dprad.errors import (
+    DpradError,
+    NoNoiseSufficesError,
+    NothingToCalibrateError,
+    number,
+    one_of,
+)
 from dprad.exact import Sampling
 from dprad.game.query import Query
 from dprad.game.question import Question
@@ -136,7 +142,8 @@ def turned(
             search.tolerance = ROUGH
         value = search.weakest(start, dial.edges(trial.subjects[start], start))
     except UnattainableError as limit:
-        raise DpradError(_unattainable(limit, trial, target)) from None
+        kind = NothingToCalibrateError if limit.every else NoNoiseSufficesError
+        raise kind(_unattainable(limit, trial, target)) from None
     subject, risk = trial.subjects[value], trial.risk(value)
     if measure == "rad" and risk.kind == "estimate":
         searched = value

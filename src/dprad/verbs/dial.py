@@ -13,7 +13,8 @@ from dprad.game.game import Classes
 from dprad.game.query import columns_read
 from dprad.game.question import Question
 from dprad.mechanisms.base import Mechanism
-from dprad.model.parameters import TURNED, Goal
+from dprad.model.guarantees import Guarantee
+from dprad.model.parameters import TURNED, Goal, Parameter
 from dprad.model.threats import target_values
 
 
@@ -45,7 +46,7 @@ class Dial:
         """Determine the free parameter, what follows from the prior, and the search range."""
         arguments = _arguments(family)
         name = _free(family, arguments, parameter, fixed)
-        usual = TURNED.get(name)
+        usual = _declared(family).get(name, TURNED.get(name))
         fixed = _sized(arguments, fixed, question)
         if between is not None:
             low, high = interval(between, "between")
@@ -105,6 +106,16 @@ class Dial:
         return name if name.isidentifier() else str(subject.describe()["kind"])
 
 
+def _declared(family: Any) -> dict[str, Parameter]:
+    """The parameter that the family itself declares to set its noise."""
+    kind = _mechanism(family)
+    if kind is not None:
+        return {} if kind.noise is None else {kind.noise.name: kind.noise}
+    if isinstance(family, type) and issubclass(family, Guarantee) and family.takes:
+        return {family.takes[0].name: family.takes[0]}
+    return {}
+
+
 def _mechanism(family: Any) -> type[Mechanism] | None:
     return family if isinstance(family, type) and issubclass(family, Mechanism) else None
 
@@ -132,13 +143,14 @@ def _free(
         if given in fixed:
             raise DpradError(f"parameter {given!r} is the one to find; do not give it a value.")
         return given
-    free = [n for n in names if n in TURNED and n not in fixed]
+    turned = TURNED | _declared(family)
+    free = [n for n in names if n in turned and n not in fixed]
     required = [n for n in free if _required(arguments[n])]
     for candidates in (free, required):
         if len(candidates) == 1:
             return candidates[0]
     if len(names) == 1 and not fixed:
-        return "" if names[0] not in TURNED else names[0]
+        return "" if names[0] not in turned else names[0]
     what = getattr(family, "__name__", "the function")
     raise DpradError(
         f"say which parameter is free with parameter=...; {what} has "

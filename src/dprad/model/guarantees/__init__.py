@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 from dprad.model.guarantees.approx import ApproxDP, PureDP, TotalVariation
-from dprad.model.guarantees.base import (
-    ADD_REMOVE,
-    REPLACE_ONE,
-    Guarantee,
-    Neighbours,
-    of_directions,
-)
+from dprad.model.guarantees.base import Guarantee, of_directions
 from dprad.model.guarantees.gaussian import GaussianDP
+from dprad.model.guarantees.neighbours import ADD_REMOVE, REPLACE_ONE, Neighbours
 from dprad.model.guarantees.profile import Profile
 
 # Guarantees with numeric parameters only, which the command line and files can name.

@@ -8,13 +8,14 @@ from typing import ClassVar
 import numpy as np
 
 from dprad.errors import number
-from dprad.model.guarantees.base import REPLACE_ONE, Guarantee, Neighbours, Numeric, kind
+from dprad.model.guarantees.base import Guarantee, Numeric
+from dprad.model.guarantees.neighbours import REPLACE_ONE, Neighbours, explains_neighbours
 from dprad.model.parameters import DELTA, EPSILON, TV, Goal, Parameter
 from dprad.model.privacy_loss import PrivacyLoss
 from dprad.numerics.arrays import FloatArray
 
 
-@kind
+@explains_neighbours
 @dataclass(frozen=True, init=False, repr=False)
 class ApproxDP(Guarantee):
     """(epsilon, delta)-differential privacy.
@@ -113,7 +114,7 @@ class ApproxDP(Guarantee):
         return f"ApproxDP({self.epsilon!r}, {self.failure!r}, neighbours={self.neighbours!r})"
 
 
-@kind
+@explains_neighbours
 class PureDP(ApproxDP):
     """epsilon-differential privacy.
 
@@ -147,7 +148,7 @@ class PureDP(ApproxDP):
         return f"PureDP({self.epsilon!r}, neighbours={self.neighbours!r})"
 
 
-@kind
+@explains_neighbours
 class TotalVariation(ApproxDP):
     """Total variation of at most `tv`, which is the same as (0, tv)-DP.
 

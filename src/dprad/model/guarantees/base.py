@@ -11,46 +11,24 @@ losses (`_loss`) or its profile, and `takes`, its numeric parameters.
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dprad.errors import DpradError, number, one_of, whole
+from dprad.model.guarantees.neighbours import (
+    ADD_REMOVE,
+    EXPLAINED,
+    REPLACE_ONE,
+    Neighbours,
+    explains_neighbours,
+)
 from dprad.model.parameters import EPSILON, Goal, Parameter
 from dprad.model.privacy_loss import MAX_LOSS, PrivacyLoss
-from dprad.numerics.arrays import FloatArray
+from dprad.numerics.arrays import FloatArray, like, real
 from dprad.numerics.bisection import first
-
-Neighbours = Literal["replace-one", "add-remove"]
-REPLACE_ONE: Neighbours = "replace-one"
-ADD_REMOVE: Neighbours = "add-remove"
-_NEIGHBOURS = (
-    "Say neighbours='replace-one' if the promise compares data sets in which one person's record "
-    "is exchanged, or 'add-remove' if it compares data sets with and without the person (the "
-    "default of Opacus and dp-accounting). It matters: an add-remove epsilon is worth up to twice "
-    "as much when a record is replaced."
-)
-_Kind = TypeVar("_Kind", bound=type)
-
-
-def kind(cls: _Kind) -> _Kind:
-    """Class decorator for guarantees: explains missing or misspelt neighbours."""
-    of: Any = cls
-    made = of.__init__
-
-    @functools.wraps(made)
-    def init(self: Any, *args: Any, **given: Any) -> None:
-        if "neighbors" in given:
-            raise DpradError("neighbors is spelt neighbours here: neighbours='replace-one'.")
-        if not given.get("neighbours"):
-            raise DpradError(f"neighbours is missing. {_NEIGHBOURS}")
-        made(self, *args, **given)
-
-    of.__init__ = init
-    return cls
 
 
 @dataclass(frozen=True)
@@ -78,7 +56,7 @@ class Guarantee:
     takes: ClassVar[tuple[Parameter, ...]] = ()
 
     def __post_init__(self) -> None:
-        one_of(self.neighbours, "neighbours", (REPLACE_ONE, ADD_REMOVE), hint=_NEIGHBOURS)
+        one_of(self.neighbours, "neighbours", (REPLACE_ONE, ADD_REMOVE), hint=EXPLAINED)
 
     # -- defined by each kind ------------------------------------------------------------------
     def _loss(self) -> PrivacyLoss:
@@ -136,11 +114,11 @@ class Guarantee:
         0.0
 
         """
-        eps = _real(epsilon, "epsilon")
+        eps = real(epsilon, "epsilon")
         size = np.abs(eps)
         value = np.clip(self._delta(size), 0.0, 1.0)
         mirrored = -np.expm1(-size) + np.exp(-size) * value  # no difference next to one
-        return _like(epsilon, np.where(eps >= 0, value, mirrored))
+        return like(epsilon, np.where(eps >= 0, value, mirrored))
 
     def tradeoff(self, alpha: Any) -> Any:
         """The trade-off curve f: the least miss rate of a test with false-alarm rate alpha.
@@ -163,10 +141,10 @@ class Guarantee:
         0.728172
 
         """
-        a = _real(alpha, "alpha")
+        a = real(alpha, "alpha")
         if np.any((a < 0) | (a > 1)):
             raise DpradError(f"alpha must be between 0 and 1, but is {alpha!r}.")
-        return _like(alpha, np.clip(self._tradeoff(a), 0.0, 1.0))
+        return like(alpha, np.clip(self._tradeoff(a), 0.0, 1.0))
 
     def gap(self, alpha: float) -> float:
         """``1 - f(alpha) - alpha``: how much a test beats guessing, to all digits or rounded up.
@@ -359,7 +337,7 @@ class Guarantee:
         return {}
 
 
-@kind
+@explains_neighbours
 @dataclass(frozen=True, repr=False)
 class Numeric(Guarantee):
     """The result of a composition or a conversion: a distribution of privacy losses.
@@ -417,20 +395,3 @@ def of_directions(
 ) -> Guarantee:
     """A guarantee from its pairs: present against absent, and absent against present."""
     return Numeric(present, absent, neighbours=neighbours)
-
-
-def _real(value: Any, name: str) -> FloatArray:
-    try:
-        result = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
-        raise DpradError(
-            f"{name} must be a number or an array of numbers, but is {value!r}."
-        ) from None
-    if np.any(np.isnan(result)):
-        raise DpradError(f"{name} must be a number, but is NaN.")
-    return result
-
-
-def _like(given: Any, result: FloatArray) -> Any:
-    """A float for a number, an array for an array."""
-    return float(result) if np.ndim(given) == 0 else result

@@ -9,7 +9,8 @@ import numpy as np
 
 from dprad.errors import number
 from dprad.model.gaussian_losses import gaussian_loss
-from dprad.model.guarantees.base import REPLACE_ONE, Guarantee, kind
+from dprad.model.guarantees.base import Guarantee
+from dprad.model.guarantees.neighbours import REPLACE_ONE, explains_neighbours
 from dprad.model.parameters import MU
 from dprad.model.privacy_loss import MAX_LOSS, PrivacyLoss
 from dprad.numerics.arrays import FloatArray
@@ -18,7 +19,7 @@ from dprad.numerics.arrays import FloatArray
 CLOSE, NODES = 1.0, 20
 
 
-@kind
+@explains_neighbours
 @dataclass(frozen=True, repr=False)
 class GaussianDP(Guarantee):
     """mu-Gaussian differential privacy: as hard to tell apart as N(0, 1) and N(mu, 1).

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dprad.errors import DpradError
-from dprad.model.guarantees.base import Guarantee, kind
+from dprad.model.guarantees.base import Guarantee
+from dprad.model.guarantees.neighbours import explains_neighbours
 from dprad.model.privacy_loss import MAX_LOSS, PrivacyLoss
 from dprad.numerics.arrays import FloatArray
 
@@ -19,7 +20,7 @@ ROUNDING = 1e-12
 NEGLIGIBLE = 1e-18
 
 
-@kind
+@explains_neighbours
 @dataclass(frozen=True, repr=False)
 class Profile(Guarantee):
     """Any privacy profile, given as a function.

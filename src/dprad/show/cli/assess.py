@@ -36,7 +36,6 @@ def assess(
     numbers: Numbers = _NONE,
     neighbours: Annotated[str | None, Parameter(group=SUBJECT)] = None,
     mechanism: Annotated[str | None, Parameter(group=SUBJECT, help=_MECHANISM)] = None,
-    clamp: Annotated[str | None, Parameter(group=SUBJECT)] = None,
     population: Population = _NOBODY,
     feared: Feared = _ANYONE,
     max_risk: Annotated[float | None, Parameter(group=OUTPUT)] = None,
@@ -57,8 +56,6 @@ def assess(
         replace-one or add-remove: what the promise compares. Required for a promise.
     mechanism
         Assess a mechanism instead.
-    clamp
-        The interval to which noisy numbers are clipped, as low:high.
     max_risk
         Exit with code 1 if the extra risk may exceed this.
     bounds
@@ -77,7 +74,7 @@ def assess(
     if scenario is not None:
         alone(
             options.given(numbers)
-            | {"--neighbours": neighbours, "--mechanism": mechanism, "--clamp": clamp}
+            | {"--neighbours": neighbours, "--mechanism": mechanism}
             | {"--max-risk": max_risk}
             | population.given()
             | feared.given()
@@ -91,14 +88,14 @@ def assess(
     if mechanism is None:
         promised = {f"--{p.name}" for kind in KINDS for p in kind.takes}
         noise = {name: value for name, value in given.items() if name not in promised}
-        without("a promise", noise | {"--clamp": clamp})
+        without("a promise", noise)
         subject = _promise(given, neighbours)
     else:
-        taken = {f"--{name}" for kind in FAMILIES.values() for name in kind.card.takes}  # type: ignore[union-attr]
+        taken = {f"--{name}" for family in FAMILIES for name in catalogue.card(family).names}
         others = {name: value for name, value in given.items() if name not in taken}
         without("--mechanism", others | {"--neighbours": neighbours})
         chosen = {name: value for name, value in given.items() if name in taken}
-        subject = options.mechanism(mechanism, chosen | {"--clamp": clamp}, prior, threat)
+        subject = options.mechanism(mechanism, chosen, prior, threat)
     risk = dprad.assess(subject, prior=prior, threat=threat)
     exceeded = limit is not None and risk.interval[1] > limit
     if json:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter
 
 from dprad.errors import DpradError, one_of
+from dprad.mechanisms.catalogue import FIXED
 from dprad.model.guarantees import KINDS
-from dprad.model.parameters import DELTA, NOISE_MULTIPLIER
+from dprad.model.parameters import NOISE_MULTIPLIER
 from dprad.show.cli import options
 from dprad.show.cli.options import OUTPUT, Feared, Population, Whole, without
 from dprad.show.cli.output import show, show_json
@@ -25,6 +26,12 @@ _PROMISE = (
 
 
 _NOBODY, _ANYONE = Population(), Feared()
+if TYPE_CHECKING:
+    Numbers = Any
+    _NONE: Any
+else:
+    Numbers = options.number_options(_GOAL, *FIXED.values())
+    _NONE = Numbers()
 
 
 def calibrate(
@@ -35,11 +42,9 @@ def calibrate(
     mechanism: Annotated[str | None, Parameter(group=_GOAL)] = None,
     promise: Annotated[str | None, Parameter(group=_GOAL, help=_PROMISE)] = None,
     neighbours: Annotated[str | None, Parameter(group=_GOAL)] = None,
-    delta: Annotated[float | None, Parameter(group=_GOAL)] = None,
+    numbers: Numbers = _NONE,
     sample_rate: Annotated[float | None, Parameter(group=_GOAL)] = None,
     steps: Annotated[Whole | None, Parameter(group=_GOAL)] = None,
-    sensitivity: Annotated[float | None, Parameter(group=_GOAL)] = None,
-    clamp: Annotated[str | None, Parameter(group=_GOAL)] = None,
     population: Population = _NOBODY,
     feared: Feared = _ANYONE,
     json: Annotated[bool, Parameter(group=OUTPUT, negative=())] = False,
@@ -62,16 +67,12 @@ def calibrate(
         Instead of a mechanism.
     neighbours
         With --promise: replace-one or add-remove.
-    delta
-        The delta that goes with epsilon.
+    numbers
+        What else the promise or the mechanism takes.
     sample_rate
         Probability that a record takes part in a step of dpsgd; 1 for full batch.
     steps
         Number of steps of dpsgd.
-    sensitivity
-        How far one record can move the number (default: the range of its values).
-    clamp
-        The interval to which noisy numbers are clipped, as low:high.
     population
         What is known about the population.
     feared
@@ -85,8 +86,8 @@ def calibrate(
     if scenario is not None:
         alone(
             {"--max-risk": max_risk, "--mechanism": mechanism, "--promise": promise}
-            | {"--neighbours": neighbours, "--delta": delta, "--sample-rate": sample_rate}
-            | {"--steps": steps, "--sensitivity": sensitivity, "--clamp": clamp}
+            | {"--neighbours": neighbours, "--sample-rate": sample_rate, "--steps": steps}
+            | options.given(numbers)
             | population.given()
             | feared.given()
         )
@@ -97,10 +98,8 @@ def calibrate(
     threat = feared.threat()
     if (mechanism is None) == (promise is None):
         raise DpradError("give one of --mechanism and --promise.")
-    given = {
-        "--neighbours": neighbours, "--delta": delta, "--sample-rate": sample_rate,
-        "--steps": steps, "--sensitivity": sensitivity, "--clamp": clamp,
-    }  # fmt: skip
+    training = {"--sample-rate": sample_rate, "--steps": steps}
+    given = options.given(numbers) | training | {"--neighbours": neighbours}
     if promise is not None:
         family, turned = _promised(promise, given)
     elif mechanism == "dpsgd":
@@ -123,10 +122,11 @@ def _only(what: str, given: dict[str, Any], *names: str) -> dict[str, Any]:
 
 def _promised(promise: str, given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     kind = _PROMISES[one_of(promise, "--promise", _PROMISES)]
-    lost = ("--delta",) if DELTA in kind.takes else ()
-    chosen = _only(f"--promise {promise}", given, "--neighbours", *lost)
-    if lost and chosen["delta"] is None:
-        raise DpradError(f"--promise {promise} needs --delta.")
+    rest = tuple(f"--{p.name}" for p in kind.takes[1:])
+    chosen = _only(f"--promise {promise}", given, "--neighbours", *rest)
+    for name in rest:
+        if given[name] is None:
+            raise DpradError(f"--promise {promise} needs {name}.")
     chosen["neighbours"] = chosen["neighbours"] or ""
     return kind, chosen | {"parameter": kind.takes[0].name}
 
@@ -145,8 +145,8 @@ def _training(given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
 def _noise(
     mechanism: str, given: dict[str, Any], prior: Any, threat: Any
 ) -> tuple[Any, dict[str, Any]]:
-    noise = ("--sensitivity", "--clamp", "--delta")
-    _only(f"--mechanism {mechanism}", given, *noise)
-    chosen = {name: given[name] for name in noise}
+    rest = tuple(f"--{name}" for name in FIXED)
+    _only(f"--mechanism {mechanism}", given, *rest)
+    chosen = {name: given[name] for name in rest}
     family, known = options.parts(mechanism, chosen, prior, threat)
-    return family, known | {"parameter": options.card(mechanism).takes[0]}
+    return family, known | {"parameter": options.card(mechanism).takes[0].name}

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from dprad.errors import DpradError, number
+from dprad.mechanisms.catalogue import FAMILIES, FIXED
 from dprad.show.cli import options
 from dprad.show.cli.options import OUTPUT, SUBJECT, Feared, Population
 from dprad.show.cli.output import show, show_json
 
 _NOBODY, _ANYONE = Population(), Feared()
+if TYPE_CHECKING:
+    Noise = Any
+    Numbers = Any
+    _NO_NOISE: Any
+    _NONE: Any
+else:
+    named = [card.takes[0] for card in map(options.card, FAMILIES)]
+    Noise = options.list_options(SUBJECT, *dict.fromkeys(named))
+    Numbers = options.number_options(SUBJECT, *FIXED.values())
+    _NO_NOISE, _NONE = Noise(), Numbers()
 
 
 def compare(
     *,
     mechanisms: Annotated[str, Parameter(group=SUBJECT)],
-    epsilon: Annotated[str | None, Parameter(group=SUBJECT)] = None,
-    sigma: Annotated[str | None, Parameter(group=SUBJECT)] = None,
-    sensitivity: Annotated[float | None, Parameter(group=SUBJECT)] = None,
-    clamp: Annotated[str | None, Parameter(group=SUBJECT)] = None,
+    noise: Noise = _NO_NOISE,
+    numbers: Numbers = _NONE,
     population: Population = _NOBODY,
     feared: Feared = _ANYONE,
     json: Annotated[bool, Parameter(group=OUTPUT, negative=())] = False,
@@ -33,14 +42,10 @@ def compare(
     ----------
     mechanisms
         Names as for `dprad assess`, comma-separated.
-    epsilon
-        Values of epsilon, comma-separated.
-    sigma
-        Values of sigma, for gaussian and discrete-gaussian.
-    sensitivity
-        How far one record can move the number (default: the range of its values).
-    clamp
-        The interval to which noisy numbers are clipped, as low:high.
+    noise
+        Values, comma-separated.
+    numbers
+        What else the mechanisms take.
     population
         What is known about the population.
     feared
@@ -53,22 +58,23 @@ def compare(
 
     prior = population.prior()
     threat = feared.threat()
-    values = {"epsilon": _numbers(epsilon, "--epsilon"), "sigma": _numbers(sigma, "--sigma")}
-    subjects: list[Any] = []
-    shared = {"--sensitivity": sensitivity, "--clamp": clamp}
+    values = {name: _numbers(text, f"--{name}") for name, text in vars(noise).items()}
+    shared = options.given(numbers)
     names = options.listed(mechanisms, "--mechanisms") or []
-    taken = {f"--{t}" for name in names for t in options.card(name).takes}
-    unused = shared | {"--epsilon": epsilon, "--sigma": sigma}
+    taken = {f"--{t}" for name in names for t in options.card(name).names}
+    unused = shared | {f"--{name}": text for name, text in vars(noise).items()}
     options.without(
         "--mechanisms " + mechanisms, {o: v for o, v in unused.items() if o not in taken}
     )
+    subjects: list[Any] = []
     for name in names:
-        takes = options.card(name).takes
-        if not values[takes[0]]:
-            raise DpradError(f"--mechanisms {name} needs values of --{takes[0]}.")
-        given = {o: v for o, v in shared.items() if o[2:] in takes}
+        card = options.card(name)
+        first = card.takes[0].name
+        if not values[first]:
+            raise DpradError(f"--mechanisms {name} needs values of --{first}.")
+        given = {o: v for o, v in shared.items() if o[2:] in card.names}
         family, known = options.parts(name, given, prior, threat)
-        subjects += [family(**known, **{takes[0]: v}) for v in values[takes[0]]]
+        subjects += [family(**known, **{first: v}) for v in values[first]]
     table = dprad.compare(subjects, prior=prior, threat=threat)
     if json:
         show_json(table.to_dict())

@@ -53,8 +53,15 @@ def hands(workers: int, address: str | None) -> AbstractContextManager[int]:
 
 def number_options(group: Group, *numbers: Number) -> Any:
     """A class of options, one for each declared parameter."""
+    types: dict[tuple[bool, bool], Any] = {(True, False): str | None, (False, True): Whole | None}
     own = [
-        (n.name, Annotated[float | None, Parameter(group=group, help=n.help)], None)
+        (
+            n.name,
+            Annotated[
+                types.get((n.interval, n.whole), float | None), Parameter(group=group, help=n.help)
+            ],
+            None,
+        )
         for n in numbers
     ]
     return Parameter(name="*")(
@@ -64,9 +71,26 @@ def number_options(group: Group, *numbers: Number) -> Any:
     )
 
 
+def list_options(group: Group, *numbers: Number) -> Any:
+    """The same, with several values of each, separated by commas."""
+    own = [
+        (n.name, Annotated[str | None, Parameter(group=group, help=f"Values of {n.name}.")], None)
+        for n in numbers
+    ]
+    return Parameter(name="*")(
+        make_dataclass("Lists", own, frozen=True, kw_only=True, namespace={"__module__": __name__})
+    )
+
+
 def given(options: Any) -> dict[str, Any]:
-    """Options by name, None if not used."""
-    return {f"--{f.name}": getattr(options, f.name) for f in fields(options)}
+    """Options by name, None if not used; those that are intervals as two numbers."""
+    values = {f.name: getattr(options, f.name) for f in fields(options)}
+    return {
+        f"--{name}": _interval(value, f"--{name}")
+        if value is not None and catalogue.NUMBERS[name].interval
+        else value
+        for name, value in values.items()
+    }
 
 
 def named_mechanisms() -> str:
@@ -82,7 +106,7 @@ def named_mechanisms() -> str:
 
 def mechanism(name: str, given: dict[str, Any], prior: Prior, threat: Threat) -> Any:
     """A mechanism from its name and options, with the size or range of its values."""
-    noise = f"--{card(name).takes[0]}"
+    noise = f"--{card(name).takes[0].name}"
     if prior.kind == "finite" and given.get(noise) is None:
         raise DpradError(f"--mechanism {name} needs {noise}.")
     made, chosen = parts(name, given, prior, threat)
@@ -98,13 +122,11 @@ def parts(
     name: str, given: dict[str, Any], prior: Prior, threat: Threat
 ) -> tuple[Any, dict[str, Any]]:
     """The class and its arguments, as far as known."""
-    takes = {f"--{t}" for t in card(name).takes}
+    takes = {f"--{t}" for t in card(name).names}
     if prior.kind != "finite":
         raise DpradError(f"--mechanism {name} needs a population: give --data or --uniform.")
     without(f"--mechanism {name}", {o: v for o, v in given.items() if o not in takes})
     chosen = {o.removeprefix("--"): v for o, v in given.items() if v is not None}
-    if "clamp" in chosen:
-        chosen["clamp"] = _interval(chosen["clamp"], "--clamp")
     return catalogue.parts(name, chosen, prior, threat)
 
 

@@ -110,7 +110,8 @@ def calibrated(path: Path, *, json: bool) -> int:
     ):
         lines += ["", f"{release.name}:"]
         for (threat, _), plan, reason in zip(scenario.threats, plans, reasons, strict=True):
-            said = reason if plan is None else str(plan).split("\n")[0]
+            why = "" if reason is None else reason.text
+            said = why if plan is None else str(plan).split("\n")[0]
             lines.append(f"  {threat}: {said}")
     show("\n".join(lines))
     return 0

@@ -8,7 +8,7 @@ from dprad.errors import DpradError
 from dprad.show.plots.style import COLOURS, axis
 
 if TYPE_CHECKING:
-    from dprad.model.results import Audit
+    from dprad.model.audits import Audit
 
 
 def plot_audit(result: Audit, ax: Any = None) -> Any:

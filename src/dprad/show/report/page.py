@@ -12,14 +12,17 @@ from pathlib import Path
 from typing import Any
 
 from dprad.errors import DpradError
+from dprad.game.question import Question
 from dprad.model import explain
-from dprad.model.results import Audit, Calibration, Comparison, Risk
+from dprad.model.audits import Audit
+from dprad.model.results import Calibration, Comparison, Risk
 from dprad.show.plots.odds import grids
 from dprad.show.report import sections
 from dprad.show.report.published import SAID as ROUNDED
-from dprad.show.report.published import published, why
-from dprad.show.report.sections import Section
+from dprad.show.report.published import planned, published
+from dprad.show.report.sections import Section, keeps
 from dprad.show.scenario import Answers, Scenario, answer
+from dprad.show.scenario.release import Release
 
 # A longer table is cut, with a note.
 LONGEST = 60
@@ -114,8 +117,7 @@ def page_of(answers: Answers, command: str = "") -> Page:
     answers = replace(
         answers,
         risks=tuple(tuple(map(published, row)) for row in answers.risks),
-        plans=tuple(tuple(p and published(p) for p in row) for row in answers.plans),
-        reasons=tuple(tuple(map(why, row)) for row in answers.reasons),
+        plans=_plans(answers),
         audits=tuple((name, published(result)) for name, result in answers.audits),
     )
     first = max(answers.risks[0], key=lambda r: r.interval[1])
@@ -136,6 +138,21 @@ def page_of(answers: Answers, command: str = "") -> Page:
         sections.again(scenario, command),
     ]
     return _page(scenario.title, str(first), first, " ".join(verdict), tuple(parts))
+
+
+def _plans(answers: Answers) -> tuple[tuple[Calibration | None, ...], ...]:
+    """Plans with rounded values that keep the accepted risk all the same."""
+    scenario = answers.scenario
+
+    def rounded(release: Release, question: Question, plan: Calibration | None) -> Any:
+        return plan and planned(plan, lambda value: keeps(scenario, release.at(value), question))
+
+    questions = [question for _, question in scenario.questions]
+    rows = zip(scenario.releases, answers.plans, strict=True)
+    return tuple(
+        tuple(rounded(release, q, plan) for q, plan in zip(questions, row, strict=True))
+        for release, row in rows
+    )
 
 
 # -- pieces ----------------------------------------------------------------------------------------

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from dprad.model.results import Audit, Calibration, Candidate, Comparison, Risk
+from dprad.model.audits import Audit
+from dprad.model.results import Calibration, Candidate, Comparison, Risk
+from dprad.show.scenario.answers import Reason
 
 SAID = (
-    "Risks are rounded up to hundredths, and noise to two digits on the safe side, so that this "
-    "report does not reveal how many people have a rare value."
+    "Risks are rounded up to hundredths, and noise to two digits on the safe side (to more where "
+    "two would not do), so that this report does not reveal how many people have a rare value."
 )
 
 
@@ -25,7 +28,8 @@ def published(result: Any) -> Any:
     if isinstance(result, Risk):
         return _risk(result)
     if isinstance(result, Calibration):
-        value = result.value if isinstance(result.value, int) else _safe(result)
+        whole = isinstance(result.value, int)
+        value = result.value if whole else _safe(result.value, result.rising)
         error = None if result.error is None else _digits(result.error)
         return replace(result, risk=_risk(result.risk), value=value, error=error)
     if isinstance(result, Comparison):
@@ -34,11 +38,28 @@ def published(result: Any) -> Any:
     return _audit(result)
 
 
-def why(reason: str) -> str:
+def why(reason: Reason | None) -> str:
     """Why there is no plan, without the number in the message."""
-    if reason.startswith("every"):
-        return "every value stays within it"
-    return "no value stays within it" if reason.startswith("no ") else reason
+    if reason is None:
+        return ""
+    short = {"every": "every value stays within it", "none": "no value stays within it"}
+    return short.get(reason.outcome, reason.text)
+
+
+def planned(plan: Calibration, holds: Callable[[float], bool]) -> Calibration:
+    """A plan with as few digits of its value as still keep the accepted risk.
+
+    Rounding towards more noise is not enough where risk is not monotone.
+    """
+    exact = plan.value
+    rounded: Calibration = published(plan)
+    if isinstance(exact, int):
+        return rounded
+    for digits in range(2, 8):
+        value = _safe(exact, plan.rising, digits)
+        if holds(value):
+            return replace(rounded, value=value)
+    return replace(rounded, value=exact)
 
 
 def _risk(risk: Risk) -> Risk:
@@ -111,11 +132,11 @@ def _digits(value: float) -> float:
     return float(f"{value:.2g}")
 
 
-def _safe(plan: Calibration) -> float:
-    """Two digits of a parameter, rounded towards more noise."""
-    if plan.value <= 0:
-        return plan.value
-    unit = 10.0 ** (math.floor(math.log10(plan.value)) - 1)
-    count = plan.value / unit
-    whole = math.floor(count + 1e-9) if plan.rising else math.ceil(count - 1e-9)
-    return float(f"{whole * unit:.2g}")
+def _safe(value: float, rising: bool, digits: int = 2) -> float:
+    """A few digits of a parameter, rounded towards more noise."""
+    if value <= 0:
+        return value
+    unit = 10.0 ** (math.floor(math.log10(value)) - digits + 1)
+    count = value / unit
+    whole = math.floor(count + 1e-9) if rising else math.ceil(count - 1e-9)
+    return float(f"{whole * unit:.{digits}g}")

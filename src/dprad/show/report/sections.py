@@ -11,12 +11,13 @@ from dprad.exact import Sampling
 from dprad.game.question import Question
 from dprad.mechanisms.catalogue import NUMBERS
 from dprad.model import explain
+from dprad.model.audits import Audit
 from dprad.model.parameters import TV
-from dprad.model.results import Audit, Calibration, Comparison, Risk
+from dprad.model.results import Calibration, Comparison, Risk
 from dprad.show import plots
 from dprad.show.plots.odds import grids
 from dprad.show.plots.style import svg
-from dprad.show.report.published import published
+from dprad.show.report.published import published, why
 from dprad.show.scenario import Answers, Scenario
 from dprad.show.scenario.release import Release
 from dprad.verbs.compare import compared as side_by_side
@@ -178,16 +179,18 @@ def noise(answers: Answers) -> list[Section]:
         safest = None
         for (threat, _), plan, reason in zip(scenario.threats, plans, reasons, strict=True):
             if plan is None:
-                rows.append((release.name, threat, "", reason, ""))
+                rows.append((release.name, threat, "", why(reason), ""))
                 continue
             error = "" if plan.error is None else explain.amount(plan.error)
             value = explain.safely(plan.value, plan.rising)
             rows.append((release.name, threat, plan.parameter, value, error))
             better = safest is None or (plan.value < safest.value) == plan.rising
             safest = plan if better else safest
-        if safest is not None and all(
-            p is not None or "every" in r for p, r in zip(plans, reasons, strict=True)
-        ):
+        if safest is None:
+            continue
+        # what one attacker needs may not be enough for another where risk is not monotone
+        chosen = release.at(safest.value)
+        if all(keeps(scenario, chosen, question) for _, question in scenario.questions):
             value = explain.safely(safest.value, safest.rising)
             text.append(
                 f"{release.name}: {safest.parameter} = {value} keeps the extra risk at or below "
@@ -198,6 +201,15 @@ def noise(answers: Answers) -> list[Section]:
             f"Noise for an accepted risk of {scenario.accepted:g}", tuple(text), "", tuple(rows)
         )
     ]
+
+
+def keeps(scenario: Scenario, release: Release, question: Question) -> bool:
+    """Whether a release stays within the accepted risk against an attacker."""
+    limit = 1.0 if scenario.accepted is None else scenario.accepted
+    try:
+        return release.risk(question, Sampling()).interval[1] <= limit
+    except DpradError:
+        return False
 
 
 def audit(result: Audit, title: str) -> Section:

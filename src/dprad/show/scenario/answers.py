@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
-from dprad.errors import DpradError
+from dprad.errors import DpradError, NoNoiseSufficesError, NothingToCalibrateError
 from dprad.exact import Sampling
 from dprad.game.question import Question
+from dprad.model.audits import Audit
 from dprad.model.guarantees import REPLACE_ONE, PureDP
-from dprad.model.results import Audit, Calibration, Risk
+from dprad.model.results import Calibration, Risk
 from dprad.runtime.functions import load
 from dprad.show.scenario.file import Scenario
 from dprad.show.scenario.release import Release
 from dprad.verbs.audit import audit
 
 CALLS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why there is no plan: every value meets the accepted risk, none does, or an error."""
+
+    text: str
+    outcome: Literal["every", "none", "error"]
+
+    @classmethod
+    def of(cls, error: DpradError) -> Reason:
+        """From the error that a calibration raised."""
+        if isinstance(error, NothingToCalibrateError):
+            return cls(str(error), "every")
+        return cls(str(error), "none" if isinstance(error, NoNoiseSufficesError) else "error")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,7 +48,7 @@ class Answers:
     plans
         Calibrations; None if no noise is needed, none is enough, or no risk is accepted.
     reasons
-        Why there is no plan.
+        Why there is no plan; None if there is one, or no risk is accepted.
     audits
         Pairs (name, audit).
 
@@ -48,7 +64,7 @@ class Answers:
     scenario: Scenario
     risks: tuple[tuple[Risk, ...], ...]
     plans: tuple[tuple[Calibration | None, ...], ...]
-    reasons: tuple[tuple[str, ...], ...]
+    reasons: tuple[tuple[Reason | None, ...], ...]
     audits: tuple[tuple[str, Audit], ...]
 
     @property
@@ -88,7 +104,7 @@ class Answers:
                 planned = None if plan is None else plan.to_dict()
                 cells.append(
                     {"release": release.name, "threat": threat, "risk": risk.to_dict()}
-                    | {"calibration": planned, "reason": reason}
+                    | {"calibration": planned, "reason": "" if reason is None else reason.text}
                 )
         audits = [{"subject": name, **result.to_dict()} for name, result in self.audits]
         return {
@@ -152,7 +168,7 @@ def answer(
 
 def _cell(
     scenario: Scenario, release: Release, name: str, question: Question, planned: bool
-) -> tuple[Risk, Calibration | None, str]:
+) -> tuple[Risk, Calibration | None, Reason | None]:
     """A release against an attacker: its risk, and the noise for the accepted risk or why there
     is none.
     """
@@ -161,11 +177,11 @@ def _cell(
     except DpradError as error:
         raise DpradError(f"{release.name}, against {name}: {error}") from None
     if scenario.accepted is None or not planned:
-        return risk, None, ""
+        return risk, None, None
     try:
-        return risk, release.plan(question, scenario.accepted, Sampling()), ""
+        return risk, release.plan(question, scenario.accepted, Sampling()), None
     except DpradError as error:
-        return risk, None, str(error)
+        return risk, None, Reason.of(error)
 
 
 def _audits(scenario: Scenario) -> list[tuple[str, Audit]]:

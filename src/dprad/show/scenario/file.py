@@ -273,13 +273,14 @@ def _release(table: Table, k: int, wrong: Wrong) -> Release | None:
     if name is None:
         return _promised(table, numbers, k, wrong)
     card = catalogue.card(name)
-    strange = [key for key in numbers if key not in card.takes]
+    strange = [key for key in numbers if key not in card.names]
     for key in strange:
-        takes = ", ".join(card.takes)
+        takes = ", ".join(card.names)
         wrong.add(("releases", k, key), f"{key!r} has no meaning with {name}; it takes {takes}.")
-    if card.takes[0] not in numbers:
-        wrong.add(("releases", k), f"{name} needs {card.takes[0]}.")
-    if strange or card.takes[0] not in numbers:
+    noise = card.takes[0].name
+    if noise not in numbers:
+        wrong.add(("releases", k), f"{name} needs {noise}.")
+    if strange or noise not in numbers:
         return None
     return Release(table.get("name", card.title), name, numbers, table.get("query"))
 

@@ -10,6 +10,7 @@ from dprad.errors import DpradError, did_you_mean, number, one_of, record, recor
 from dprad.mechanisms import catalogue
 from dprad.model.guarantees import ADD_REMOVE, REPLACE_ONE
 from dprad.model.losses import LOSSES
+from dprad.model.parameters import Parameter
 from dprad.model.threats import KNOWS
 
 Table = dict[str, Any]
@@ -93,6 +94,13 @@ def _domain(value: Any, name: str) -> Any:
     return [int(low), int(high)]
 
 
+def _declared(parameter: Parameter) -> Callable[[Any, str], Any]:
+    """The check of a declared parameter."""
+    if parameter.interval:
+        return _range
+    return _whole(0, parameter.most) if parameter.whole else _number(0.0, parameter.most)
+
+
 Checks = dict[str, Callable[[Any, str], Any]]
 POPULATION: Checks = {
     "builtin": _word("patients"),
@@ -116,8 +124,7 @@ RELEASE: Checks = {
     "name": _text,
     "mechanism": lambda v, n: one_of(v, n, catalogue.FAMILIES),
     "query": _query,
-    **{name: _number(0.0, p.most) for name, p in catalogue.NUMBERS.items()},
-    "clamp": _range,
+    **{name: _declared(p) for name, p in catalogue.NUMBERS.items()},
     "neighbours": _word(REPLACE_ONE, ADD_REMOVE),
 }
 ACCEPTED: Checks = {"risk": _number(0.0, 1.0)}

@@ -13,7 +13,7 @@ from typing import Any
 from htmltools import HTML, TagList, tags
 from shiny import App, Inputs, Outputs, Session, reactive, render, ui
 
-from dprad.errors import DpradError
+from dprad.errors import DpradError, NothingToCalibrateError
 from dprad.model import explain
 from dprad.model.results import Calibration, Risk
 from dprad.runtime.bench import Bench
@@ -136,13 +136,15 @@ def _plan(controls: Controls, told: Any, bench: Bench) -> None:
     """How much noise for the accepted risk."""
 
     @reactive.extended_task
-    async def find(asked: Question | None, problem: str, limit: float | None) -> Calibration | str:
+    async def find(
+        asked: Question | None, problem: str, limit: float | None
+    ) -> Calibration | DpradError:
         if asked is None or limit is None:
-            return problem or "give a risk between 0 and 1."
+            return DpradError(problem or "give a risk between 0 and 1.")
         try:
             plan: Calibration = await bench.run(Question.plan, asked, float(limit), seconds=PLAN)
         except DpradError as error:
-            return str(error)
+            return error
         return plan
 
     @reactive.effect
@@ -154,8 +156,10 @@ def _plan(controls: Controls, told: Any, bench: Bench) -> None:
     @render.ui
     def plan() -> Any:
         result = find.result()
-        if isinstance(result, str):
-            return tags.p(result) if "nothing to calibrate" in result else sentence(result)
+        if isinstance(result, NothingToCalibrateError):
+            return tags.p(str(result))
+        if isinstance(result, DpradError):
+            return sentence(str(result))
         value = explain.safely(result.value, result.rising)
         return tags.p(
             f"Set {result.parameter} to ", tags.strong(value, id="needed"),

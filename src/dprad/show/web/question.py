@@ -256,7 +256,8 @@ def parameter_of(population: Population, mechanism: str) -> str:
     kind, _, number = mechanism.partition(" ")
     if kind == RELEASE:
         return population.releases[int(number)].parameter
-    return catalogue.card(mechanism).takes[0] if mechanism in catalogue.FAMILIES else EPSILON.name
+    known = mechanism in catalogue.FAMILIES
+    return catalogue.card(mechanism).takes[0].name if known else EPSILON.name
 
 
 def of_scenario(scenario: Scenario) -> Population:

@@ -16,9 +16,9 @@ from typing import Any
 
 from dprad.game.query import Query
 from dprad.game.question import Question
+from dprad.model.audits import Audit
 from dprad.model.guarantees import Guarantee
 from dprad.model.priors import Prior
-from dprad.model.results import Audit
 from dprad.model.threats import Threat
 from dprad.numerics.random import Seed
 from dprad.runtime.progress import Stop

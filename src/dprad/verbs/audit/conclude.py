@@ -12,7 +12,7 @@ from dprad.errors import DpradError
 from dprad.exact import Sampling, solve
 from dprad.game.game import Table
 from dprad.game.question import Posed
-from dprad.model.results import Audit
+from dprad.model.audits import Audit
 from dprad.numerics.intervals import less_luck
 from dprad.verbs.audit.certificates import Certificate, certify, lower_mean
 from dprad.verbs.audit.model import HIGHEST, ModelEstimate, estimate

@@ -1,6 +1,7 @@
-"""Atoms: single values with positive probability, in a distribution that should have none.
+"""Continuous distributions: their range, their masses, and atoms, of which there must be none.
 
-A continuous prior has only densities; the mass of an atom would be lost, and the risk with it.
+An atom is a single value with positive probability. A continuous prior has only densities; the
+mass of an atom would be lost, and the risk with it.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from dprad.errors import DpradError, number
 from dprad.numerics.arrays import FloatArray
 
 # Cells searched for atoms, cells kept, parts that each is cut into, and the smallest atom. Below:
@@ -73,3 +75,37 @@ def _window(distribution: Any, centre: FloatArray, half: Any) -> FloatArray:
     half = half + 4 * np.spacing(np.abs(centre))
     below = np.asarray(distribution.cdf(np.stack([centre - half, centre + half])), dtype=float)
     return np.asarray(np.maximum(below[1] - below[0], 0.0))
+
+
+def between(distribution: Any, edges: FloatArray) -> FloatArray:
+    """Mass between ascending edges, computed in the smaller tail to avoid cancellation."""
+    below = np.asarray(distribution.cdf(edges), dtype=float)
+    if not hasattr(distribution, "sf"):
+        return np.maximum(np.diff(below), 0.0)
+    above = np.asarray(distribution.sf(edges), dtype=float)
+    return np.maximum(np.where(below[:-1] < 0.5, np.diff(below), -np.diff(above)), 0.0)
+
+
+def continuous_range(distribution: Any, low: float, high: float) -> tuple[float, float]:
+    """The ends of the range, if this is a continuous distribution with mass on it."""
+    a, b = number(low, "low"), number(high, "high")
+    if not a < b:
+        raise DpradError(f"high must be greater than low, but is {high!r} with low = {low!r}.")
+    if not (hasattr(distribution, "cdf") and hasattr(distribution, "pdf")):
+        raise DpradError(
+            "distribution must be a continuous frozen scipy distribution such as "
+            f"scipy.stats.uniform(), but is a {type(distribution).__name__}. For a discrete "
+            "one use Prior.from_counts."
+        )
+    mass = float(between(distribution, np.array([a, b]))[0])
+    if not mass > 0:
+        raise DpradError(
+            f"distribution must have mass on [low, high], but has {mass!r} on [{a:g}, {b:g}]."
+        )
+    atom = find_atom(distribution, a, b)
+    if atom is not None:
+        raise DpradError(
+            "distribution must be continuous, but has positive probability at "
+            f"{atom:.6g}. Give a table of values: Prior.from_counts or Prior.from_data."
+        )
+    return a, b
