@@ -370,7 +370,7 @@ def test_reproduce(capsys, tmp_path, monkeypatch):
     code, _, err = run(capsys, "reproduce", "dpsgd-minst")
     assert code == 2 and "Did you mean 'dpsgd-mnist'?" in err
     code, _, err = run(capsys, "reproduce", "dpsgd-mnist", "--data", str(tmp_path / "none"))
-    assert code == 2 and "is not there" in err
+    assert code == 2 and "does not exist" in err
 
 
 def examples():
@@ -410,9 +410,9 @@ def test_scenarios(capsys, tmp_path, monkeypatch):
     code, out, _ = run(capsys, "report", "scenario.toml", "-o", "r.html")
     assert code == 0 and (tmp_path / "r.html").stat().st_size < 300_000
     for arguments, words in [
-        (("assess", "scenario.toml", "--epsilon", 1), "--epsilon has no meaning with a scenario"),
-        (("assess", "scenario.toml", "--uniform", 3), "--uniform has no meaning"),
-        (("calibrate", "scenario.toml", "--knows", "age"), "--knows has no meaning"),
+        (("assess", "scenario.toml", "--epsilon", 1), "--epsilon does not apply with a scenario"),
+        (("assess", "scenario.toml", "--uniform", 3), "--uniform does not apply"),
+        (("calibrate", "scenario.toml", "--knows", "age"), "--knows does not apply"),
         (("report", "none.toml"), "does not exist"),
         (("explore", "none.toml"), "does not exist"),
         (("explore", "--port", 0), "port"),

@@ -286,7 +286,7 @@ def test_a_busy_port(server, capsys):
         env=environment,
         timeout=60,
     )
-    assert done.returncode == 2 and f"port {port} is taken" in done.stderr
+    assert done.returncode == 2 and f"port {port} is in use" in done.stderr
     assert "Traceback" not in done.stderr
 
 

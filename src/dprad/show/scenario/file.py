@@ -276,7 +276,7 @@ def _release(table: Table, k: int, wrong: Wrong) -> Release | None:
     strange = [key for key in numbers if key not in card.takes]
     for key in strange:
         takes = ", ".join(card.takes)
-        wrong.add(("releases", k, key), f"{key!r} has no meaning with {name}; it takes {takes}.")
+        wrong.add(("releases", k, key), f"{key!r} does not apply to {name}, which takes {takes}.")
     if card.takes[0] not in numbers:
         wrong.add(("releases", k), f"{name} needs {card.takes[0]}.")
     if strange or card.takes[0] not in numbers:
