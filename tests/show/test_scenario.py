@@ -132,7 +132,7 @@ GRR = "\n[[releases]]\nmechanism='grr'\nepsilon=1"
         ("[[releases]]\nmechanism='grr'", "grr needs epsilon"),
         (GRR, "needs a population"),
         ("[population]\nuniform=3" + GRR + "\nclamp=[0,1]", "does not apply"),
-        ("[population]\ncounts={a=1,b=2}\n[[releases]]\nmechanism='laplace'\nepsilon=1", "reads text"),
+        ("[population]\ncounts={a=1,b=2}\n[[releases]]\nmechanism='laplace'\nepsilon=1", "text"),
         ("[population]\nuniform=3\n[[threats]]\ntarget=['x']" + GRR, "names the column 'x'"),
         ("[population]\nuniform=3" + GRR + "\nquery='x'", "names the column 'x'"),
         ("[[releases]]\nmu=1\nneighbours='add-remove'\n[audit]\nclaim=1", "go together"),

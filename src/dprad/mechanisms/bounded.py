@@ -121,7 +121,7 @@ class Duchi(_Bounded):
         Examples
         --------
         >>> import math
-        >>> Duchi(epsilon=math.log(3)).up(1.0)         # 3/(3 + 1)
+        >>> float(Duchi(epsilon=math.log(3)).up(1.0))         # 3/(3 + 1)
         0.75
 
         """
@@ -205,7 +205,7 @@ class Piecewise(_Bounded):
         Examples
         --------
         >>> import math
-        >>> [float(end) for end in Piecewise(epsilon=2 * math.log(3)).window(0.0)]
+        >>> [round(float(end), 12) for end in Piecewise(epsilon=2 * math.log(3)).window(0.0)]
         [-0.5, 0.5]
 
         """

@@ -112,7 +112,7 @@ class HadamardResponse(Finite):
         Examples
         --------
         >>> import numpy as np
-        >>> int(HadamardResponse(epsilon=0.5, size=5).inside(np.arange(8), np.array(0)).sum())     # b/2
+        >>> int(HadamardResponse(epsilon=0.5, size=5).inside(np.arange(8), np.array(0)).sum())
         4
 
         """
