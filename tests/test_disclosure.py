@@ -179,7 +179,7 @@ def test_reports_are_whole_and_never_over_what_they_read(table, tmp_path, capsys
     for path in (scenario, table, tmp_path / "." / "people.csv"):
         before = path.read_text()
         code, text = run(["report", str(scenario), "-o", str(path)], capsys)
-        assert code == 2 and "write it to another file" in text
+        assert code == 2 and "write the report to another file" in text
         assert path.read_text() == before
     target = tmp_path / "r.html"
     target.write_text("an earlier report")
@@ -719,5 +719,5 @@ def test_names_of_classes_made_from_values_are_not_told():
 def test_monstrous_sizes_are_one_sentence():
     with pytest.raises(DpradError, match="may be used"):
         Prior.uniform(10**12)
-    with pytest.raises(DpradError, match="more than can be counted"):
+    with pytest.raises(DpradError, match="too many to count"):
         Prior.from_counts({1: 1}, domain=range(10**20))

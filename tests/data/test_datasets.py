@@ -50,7 +50,7 @@ def test_adult_from_a_directory(tmp_path):
 def test_bad_input(tmp_path):
     with pytest.raises(DpradError, match="one of 'mnist'"):
         datasets.images("minst", tmp_path)
-    with pytest.raises(DpradError, match="is not there"):
+    with pytest.raises(DpradError, match="does not exist"):
         datasets.images("mnist", tmp_path / "none")
     with pytest.raises(DpradError, match=r"train-images-idx3-ubyte \(or"):
         datasets.images("mnist", tmp_path)

@@ -512,7 +512,7 @@ def test_extreme_scales():
 def test_numbers_too_large_for_their_differences_are_refused(offset):
     prior = Prior.from_counts({offset + i: 1 for i in range(3)})
     for mechanism in (Laplace(epsilon=5, sensitivity=2), Geometric(epsilon=5, sensitivity=2)):
-        with pytest.raises(DpradError, match="differ by too little"):
+        with pytest.raises(DpradError, match="differences are too small"):
             assess(mechanism, prior=prior)
         moved = assess(mechanism, prior=prior, query=lambda s: (s - s.min()).tolist())
         assert moved.rad == assess(mechanism, prior=Prior.uniform(3)).rad
@@ -552,7 +552,7 @@ def test_laplace_stays_below_its_promise():
         ),
         (
             lambda: assess(Laplace(epsilon=1), prior=Prior.uniform(2), query=lambda s: 1),
-            "one value a record",
+            "one value per record",
         ),
         (lambda: Laplace(epsilon=-1), "epsilon must be"),
         (lambda: Laplace(epsilon=1, sensitivity=0), "sensitivity must be positive"),

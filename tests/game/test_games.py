@@ -238,7 +238,7 @@ def test_many_near_places_come_in_blocks(rng, monkeypatch):
         (lambda: play(Prior.uniform(3), Threat(loss=np.eye(4))), "3 target values"),
         (lambda: play(Prior.uniform(3), Threat(loss=lambda t, g: np.zeros(3))), "shape"),
         (lambda: play(Prior.uniform(3), Threat(loss=lambda t, g: np.full((3, 3), np.nan))), "NaN"),
-        (lambda: play(Prior.uniform(3), Threat(knows=lambda s: [1])), "one label a record"),
+        (lambda: play(Prior.uniform(3), Threat(knows=lambda s: [1])), "one label per record"),
         (lambda: play(Prior.uniform(2), Threat(knows=lambda s: [[], []])), "hashable"),
         (lambda: play(Prior.from_counts({"a": 1}), Threat(loss="absolute")), "column of numbers"),
         (lambda: play(Prior.uniform(3), Threat(loss="haversine")), "two target columns"),
@@ -250,7 +250,7 @@ def test_many_near_places_come_in_blocks(rng, monkeypatch):
         ),
         (lambda: Threat(target=["a", "a"]), "different column names"),
         (lambda: Threat(loss=[[1, 0], [1]]), "equal length"),
-        (lambda: play(Prior.uniform(2), Threat(knows=lambda s: 1)), "one label a record"),
+        (lambda: play(Prior.uniform(2), Threat(knows=lambda s: 1)), "one label per record"),
         (
             lambda: play(Prior.continuous(scipy.stats.norm(), 0, 1), Threat(loss=np.eye(2))),
             "continuous prior takes",

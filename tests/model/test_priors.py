@@ -138,7 +138,7 @@ def test_not_finite():
         (lambda: Prior.from_probabilities([1.5, -0.5]), "record 1 has -0.5"),
         (lambda: Prior.from_probabilities([math.nan, 1.0]), "sum to 1"),
         (lambda: Prior.from_probabilities([]), "sum to 1"),
-        (lambda: Prior.from_probabilities([0.5, 0.5], support=[1]), "one record a probability"),
+        (lambda: Prior.from_probabilities([0.5, 0.5], support=[1]), "one record per probability"),
         (lambda: Prior.from_probabilities([0.5, 0.5], support=[1, 1]), "occurs twice"),
         (lambda: Prior.from_counts({}), "at least one record"),
         (lambda: Prior.from_counts({1: 0}), "positive sum"),
@@ -307,7 +307,7 @@ class Mixed:
 @pytest.mark.parametrize("place", [0.0, 0.3, 1 / 3, 0.9999, 1.0])
 @pytest.mark.parametrize("density", [stats.uniform(), stats.norm(0.5, 0.1), stats.beta(2, 5)])
 def test_atoms_of_continuous_priors_are_refused(share, place, density):
-    with pytest.raises(DpradError, match="probability of its own at"):
+    with pytest.raises(DpradError, match="positive probability at"):
         Prior.continuous(Mixed(share, place, density), 0, 1)
 
 
@@ -329,7 +329,7 @@ def test_poles_and_spikes_are_no_atoms(distribution, low, high):
 
 
 class Censored:
-    """max(X, low): a probability of its own at the lower end of the range."""
+    """max(X, low): a positive probability at the lower end of the range."""
 
     def __init__(self, density, low):
         self.density, self.low = density, low
@@ -354,14 +354,14 @@ def test_atoms_at_the_ends_of_any_range_are_refused():
     ]
     for low, high in ranges:
         middle = stats.norm((low + high) / 2, (high - low) / 4)
-        with pytest.raises(DpradError, match="probability of its own"):
+        with pytest.raises(DpradError, match="positive probability"):
             Prior.continuous(Censored(middle, low), low, high)
-        with pytest.raises(DpradError, match="probability of its own"):
+        with pytest.raises(DpradError, match="positive probability"):
             Prior.continuous(Mixed(0.05, high, middle), low, high)
         assert Prior.continuous(middle, low, high).kind == "continuous"
     wide = stats.cauchy()
     for place in (-1e6, 1e6):
-        with pytest.raises(DpradError, match="probability of its own"):
+        with pytest.raises(DpradError, match="positive probability"):
             Prior.continuous(Mixed(0.1, place, wide), -1e6, 1e6)
 
 

@@ -165,7 +165,7 @@ def test_bad_input():
         run.scores(plain, **question)
     with pytest.raises(DpradError, match="which known records were drawn"):
         run.scores(model, sample_rate=0.5, **question)
-    with pytest.raises(DpradError, match="one entry a step"):
+    with pytest.raises(DpradError, match="one entry per step"):
         run.scores(model, sample_rate=0.5, drawn=drawn[:1], **question)
     with pytest.raises(DpradError, match="numbers of known records"):
         run.scores(model, sample_rate=0.5, drawn=[[KNOWN]] * 3, **question)

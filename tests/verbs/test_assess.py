@@ -131,11 +131,11 @@ def test_nearly_certain_records_keep_their_digits():
         (lambda: assess(GRR(epsilon=1, size=2), prior=Prior.uniform(2), query="x"), "query names"),
         (
             lambda: assess(GRR(epsilon=1, size=2), prior=Prior.uniform(2), query=lambda t: [1]),
-            "one value a record",
+            "one value per record",
         ),
         (lambda: assess(GRR(epsilon=1, size=2), prior=Prior.uniform(2), query=[]), "query must be"),
         (lambda: assess(GRR(epsilon=1, size=2), prior=Prior.uniform(2), query=5), "query must be"),
-        (lambda: assess(PureDP(1, **RO), prior=Prior.uniform(2), query="value"), "takes none"),
+        (lambda: assess(PureDP(1, **RO), prior=Prior.uniform(2), query="value"), "leave it out"),
         (lambda: GRR(epsilon=1, size=3).sample([7], np.random.default_rng(0)), "codes 0 .. 2"),
         (lambda: Channel(np.eye(2)).sample([0.5], np.random.default_rng(0)), "codes 0 .. 1"),
         (lambda: GRR(epsilon=-1, size=2), "epsilon must be"),
@@ -151,7 +151,7 @@ def test_bad_input(call, words):
 # -- words -----------------------------------------------------------------------------------------
 def test_one_plain_sentence():
     exact = assess(GRR(epsilon=math.log(3), size=2), prior=Prior.uniform(2))
-    assert str(exact).startswith("Not in the data: an attacker who knows nothing of the person")
+    assert str(exact).startswith("Not in the data: an attacker who knows nothing about the person")
     assert "50 of 100" in str(exact) and "75 of 100" in str(exact) and "\n" not in str(exact)
     bound = assess(PureDP(1.0, **RO), prior=Prior.unknown(), threat=Threat(knows="everything"))
     assert "at most 25 more times in 100 tries" in str(bound) and "0.2450" in str(bound)
@@ -164,7 +164,7 @@ def test_bounds_are_rounded_up_and_small_risks_are_told():
     assert "gains nothing if the person takes part" in str(none)
     assert "at most 2.5e-04" in str(bound)
     tiny = assess(PureDP(1e-9, **RO), prior=Prior.unknown())
-    assert "at most 1 more times in 1,000,000 tries" in str(tiny)
+    assert "at most 1 more time in 1,000,000 tries" in str(tiny)
     assert explain.above(0.24491) == "0.2450" and explain.above(0.25) == "0.25"
 
 
@@ -187,19 +187,19 @@ def test_details_list_every_bound():
     risk = assess(PureDP(1.0, **RO), prior=Prior.uniform(10))
     text = risk.details()
     assert "(Theorem B)" in text and "This holds if:" in text
-    assert "reads an add-remove promise" not in text
-    assert "reads an add-remove promise" in explain.details(risk, every_bound=True)
+    assert "needs an add-remove promise" not in text
+    assert "needs an add-remove promise" in explain.details(risk, every_bound=True)
     exact = explain.details(assess(GRR(epsilon=1, size=4), prior=Prior.uniform(4)))
-    assert "gains most from taking part" in exact
+    assert "gains most from the person taking part" in exact
 
 
 def test_a_sample_of_strangers_is_called_what_it_is():
     """Rows that are all different say little about the population."""
     table = pl.DataFrame({"id": range(100), "x": [i % 2 for i in range(100)]})
     doubtful = assess(PureDP(1.0, **RO), prior=Prior.from_data(table))
-    assert any("only ones of their kind" in line for line in doubtful.assumptions)
+    assert any("rows are unique" in line for line in doubtful.assumptions)
     plain = assess(PureDP(1.0, **RO), prior=Prior.from_data(table, columns=["x"]))
-    assert not any("only ones of their kind" in line for line in plain.assumptions)
+    assert not any("rows are unique" in line for line in plain.assumptions)
 
 
 def test_to_dict_is_plain():

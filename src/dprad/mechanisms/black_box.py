@@ -62,7 +62,25 @@ class BlackBox(Mechanism):
         return self._generator() is not None
 
     def bound(self, rng: np.random.Generator) -> Callable[[Any], Any]:
-        """The function of its input alone, with random numbers from `rng` if it takes one."""
+        """The function of its input alone, with random numbers from `rng` if it takes one.
+
+        Parameters
+        ----------
+        rng
+            A numpy `Generator`.
+
+        Returns
+        -------
+        callable
+            A function of a record (or records) alone.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> BlackBox(lambda record: record + 1).bound(np.random.default_rng(0))(1)
+        2
+
+        """
         place = self._generator()
         if place is None:
             return self.run

@@ -106,7 +106,25 @@ class Duchi(_Bounded):
         return 1.0 / half if half > 0 else float("inf")
 
     def up(self, scaled: FloatArray) -> FloatArray:
-        """Probability of the upper value."""
+        """Probability of the upper value.
+
+        Parameters
+        ----------
+        scaled
+            Records on the scale of [-1, 1].
+
+        Returns
+        -------
+        ndarray
+            Probabilities.
+
+        Examples
+        --------
+        >>> import math
+        >>> float(Duchi(epsilon=math.log(3)).up(1.0))         # 3/(3 + 1)
+        0.75
+
+        """
         return np.asarray((1.0 + scaled * np.tanh(self.epsilon / 2)) / 2)
 
     def sample(self, records: Any, rng: np.random.Generator) -> FloatArray:
@@ -172,7 +190,25 @@ class Piecewise(_Bounded):
         return 2.0 * shrink / float(-np.expm1(-self.epsilon / 2))
 
     def window(self, scaled: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Start and end of the window of a record, on the scale of [-1, 1]."""
+        """Start and end of the window of a record, on the scale of [-1, 1].
+
+        Parameters
+        ----------
+        scaled
+            Records on the scale of [-1, 1].
+
+        Returns
+        -------
+        tuple of ndarray
+            Starts and ends.
+
+        Examples
+        --------
+        >>> import math
+        >>> [round(float(end), 12) for end in Piecewise(epsilon=2 * math.log(3)).window(0.0)]
+        [-0.5, 0.5]
+
+        """
         low = (self.reach + 1.0) / 2 * scaled - self.length / 2
         return low, low + self.length
 

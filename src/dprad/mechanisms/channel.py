@@ -76,7 +76,26 @@ class Channel(Finite):
         return int(self.matrix.shape[1])
 
     def entries(self, rows: slice | IntArray, columns: slice) -> FloatArray:
-        """Entries of the matrix."""
+        """Entries of the matrix.
+
+        Parameters
+        ----------
+        rows
+            Codes of records.
+        columns
+            A slice of outputs.
+
+        Returns
+        -------
+        ndarray
+            Records x outputs.
+
+        Examples
+        --------
+        >>> Channel([[0.75, 0.25], [0.25, 0.75]]).entries(slice(0, 1), slice(0, 2)).tolist()
+        [[0.75, 0.25]]
+
+        """
         return np.asarray(self.matrix[rows, columns])
 
     @property

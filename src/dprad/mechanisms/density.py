@@ -124,11 +124,41 @@ class Density(Mechanism):
         float
             One, up to rounding.
 
+        Examples
+        --------
+        >>> import numpy as np
+        >>> logistic = Density(
+        ...     log_density=lambda t, z: -np.abs(t - z) - 2 * np.log1p(np.exp(-np.abs(t - z))),
+        ...     bounds=(-60, 60))
+        >>> round(float(logistic.integral(1.0)), 12)
+        1.0
+
         """
         return float(_integrals(self._resolve(np.array([number(record, "record")])))[0])
 
     def panels(self, records: FloatArray) -> Panels:
-        """The resolved densities of these records; a `DpradError` if one is not normalised."""
+        """The resolved densities of these records; a `DpradError` if one is not normalised.
+
+        Parameters
+        ----------
+        records
+            Numbers.
+
+        Returns
+        -------
+        Panels
+            Centres, half widths, series and errors.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> logistic = Density(
+        ...     log_density=lambda t, z: -np.abs(t - z) - 2 * np.log1p(np.exp(-np.abs(t - z))),
+        ...     bounds=(-60, 60))
+        >>> logistic.panels(np.array([0.0, 1.0])).series.shape[0]
+        2
+
+        """
         resolved = self._resolve(records)
         total = _integrals(resolved)
         bad = np.flatnonzero(~(np.abs(total - 1.0) <= NORMALISED))

@@ -241,7 +241,19 @@ class DiscreteGaussian(_Normal, WholeNoise):
         )
 
     def probabilities(self) -> FloatArray:
-        """Probabilities of the noise -r .. r, beyond which floats underflow."""
+        """Probabilities of the noise -r .. r, beyond which floats underflow.
+
+        Returns
+        -------
+        ndarray
+            They sum to 1.
+
+        Examples
+        --------
+        >>> round(float(DiscreteGaussian(sigma=1.0).probabilities().sum()), 12)
+        1.0
+
+        """
         return np.asarray(-np.diff(_tail(self.sigma)))
 
 

@@ -96,7 +96,27 @@ class HadamardResponse(Finite):
         return codes % self.blocks, codes // self.blocks + 1
 
     def inside(self, outputs: Any, codes: Any) -> BoolArray:
-        """Whether outputs lie in the support of the values; broadcasts."""
+        """Whether outputs lie in the support of the values; broadcasts.
+
+        Parameters
+        ----------
+        outputs
+            Numbers of codewords.
+        codes
+            Codes of values.
+
+        Returns
+        -------
+        ndarray of bool
+            Whether each output is in the support.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> int(HadamardResponse(epsilon=0.5, size=5).inside(np.arange(8), np.array(0)).sum())
+        4
+
+        """
         block, row = self._place(np.asarray(codes))
         where, column = np.divmod(np.asarray(outputs), self.block)
         even = np.bitwise_count(column & row) % 2 == 0

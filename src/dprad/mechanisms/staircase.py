@@ -81,7 +81,24 @@ class Staircase(Additive):
         return low / (self.high + low) if self.high + low > 0 else 0.0
 
     def beyond(self, x: Any) -> FloatArray:
-        """Pr[noise > x]. O(1) each."""
+        """Pr[noise > x]. O(1) each.
+
+        Parameters
+        ----------
+        x
+            Numbers.
+
+        Returns
+        -------
+        ndarray
+            Probabilities.
+
+        Examples
+        --------
+        >>> float(Staircase(epsilon=1.0).beyond(0.0))
+        0.5
+
+        """
         x = np.asarray(x, dtype=float)
         if self.epsilon == 0:
             return np.full(x.shape, 0.5)

@@ -1,1 +1,1 @@
-"""The words of the product: what is known, feared and promised, and what an answer says."""
+"""The vocabulary: priors, threats, guarantees, and results with their explanations."""

@@ -41,6 +41,17 @@ def paper_attack(
     callable
         ``guesses = attack(outputs, known)``; None is a pass.
 
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from torch import nn
+    >>> x, y = np.eye(4), np.array([0, 1, 0, 1])
+    >>> training = DPSGD(model=nn.Linear(4, 2), known=(x[:2], y[:2]), candidates=(x[2:], y[2:]),
+    ...                  clip=1.0, sigma=2.0, steps=3, learning_rate=0.1)
+    >>> attack = paper_attack(training, prior=Prior.uniform(2))
+    >>> len(attack(training.sample([0, 1], np.random.default_rng(0))))
+    2
+
     """
     if not isinstance(mechanism, DPSGD):
         raise DpradError(f"paper_attack is for DPSGD, but got a {type(mechanism).__name__}.")

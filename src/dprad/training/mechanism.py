@@ -194,6 +194,12 @@ class DPSGD(Categorical):
         Prior
             A finite prior.
 
+        Examples
+        --------
+        ::
+
+            risks = dprad.training_risks(training, prior=training.prior())
+
         """
         labels = self.labels.tolist()
         return Prior.from_counts(

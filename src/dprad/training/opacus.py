@@ -103,6 +103,12 @@ class Recording:
         ndarray
             One number per candidate.
 
+        Examples
+        --------
+        ::
+
+            scores = run.scores(model, known=(x, y), candidates=(others, labels))
+
         """
         import torch
 
@@ -185,6 +191,14 @@ def record(optimizer: Any) -> Iterator[Recording]:
     ------
     Recording
         It fills up during the training.
+
+    Examples
+    --------
+    ::
+
+        with dprad.attacks.record(optimizer) as run:
+            train(model, optimizer)
+        scores = run.scores(model, known=(x, y), candidates=(others, labels))
 
     """
     if type(optimizer).__name__ not in KINDS or not hasattr(optimizer, "attach_step_hook"):

@@ -126,7 +126,7 @@ def test_domain_and_tolerance(capsys, tmp_path):
         (["--epsilon", 1, "--neighbours", "both"], "neighbours must be one of"),
         (["--epsilon", 1, "--neighbours", "replace-one", "--eta", -1], "eta must be"),
         (["--epsilon", 1, "--neighbours", "replace-one", "--loss", "l2"], "loss must be one of"),
-        (["--epsilon", 1, "--neighbours", "replace-one", "--columns", "a"], "goes with --data"),
+        (["--epsilon", 1, "--neighbours", "replace-one", "--columns", "a"], "needs --data"),
         (["--epsilon", 1, "--neighbours", "replace-one", "--data", "no.csv"], "cannot be read"),
         (["--epsilon", 1, "--uniform", 3, "--data", "no.csv"], "not both"),
         (["--epsilon", 1, "--neighbours", "replace-one", "--uniform", 0], "size must be"),
@@ -134,12 +134,12 @@ def test_domain_and_tolerance(capsys, tmp_path):
         (["--mechanism", "grr", "--uniform", 3], "needs --epsilon"),
         (["--mechanism", "grr", "--epsilon", 1], "needs a population"),
         (["--mechanism", "laplac", "--epsilon", 1, "--uniform", 3], "Did you mean 'laplace'"),
-        (["--mechanism", "oue", "--epsilon", 1, "--sigma", 1, "--uniform", 3], "no meaning"),
+        (["--mechanism", "oue", "--epsilon", 1, "--sigma", 1, "--uniform", 3], "does not apply"),
         (
             ["--mechanism", "laplace", "--epsilon", 1, "--clamp", "x", "--uniform", 3],
             "--clamp must",
         ),
-        (["--epsilon", 1, "--neighbours", "replace-one", "--sigma", 3], "no meaning"),
+        (["--epsilon", 1, "--neighbours", "replace-one", "--sigma", 3], "does not apply"),
         (["--mechanism", "gaussian", "--epsilon", 1, "--uniform", 3], "needs --sigma"),
         (["--nonsense"], "--nonsense"),
         (["--epsilon", 1, "--neighbours", "replace-one", "--knows", ""], "--knows must be a list"),
@@ -148,8 +148,8 @@ def test_domain_and_tolerance(capsys, tmp_path):
             ["--mu", 1, "--delta", 0.1, "--neighbours", "replace-one"],
             "delta goes with epsilon",
         ),
-        (["--mechanism", "grr", "--epsilon", 1, "--mu", 1, "--uniform", 2], "no meaning"),
-        (["--epsilon", 1, "--neighbours", "replace-one", "--missing", "keep"], "goes with --data"),
+        (["--mechanism", "grr", "--epsilon", 1, "--mu", 1, "--uniform", 2], "does not apply"),
+        (["--epsilon", 1, "--neighbours", "replace-one", "--missing", "keep"], "needs --data"),
         (["--epsilon", 1, "--neighbours", "replace-one", "--uniform", 10**14], "may be used"),
     ],
 )
@@ -341,7 +341,7 @@ def test_audit(capsys, module, tmp_path):
         (("x", "--claim", 1), "package.module:function"),
         (("no_such_module_here:f", "--claim", 1), "cannot be imported"),
         (("math:nothing", "--claim", 1), "nothing called"),
-        (("math:sqrt", "--claim", 1), "say what to run it on"),
+        (("math:sqrt", "--claim", 1), "give the records to run it on"),
         (("math:sqrt", "--claim", 1, "--records", "0,1"), "neighbours is missing"),
         (("math:sqrt", "--claim", 1, "--records", "0,1", "--uniform", 3), "not both"),
         (
@@ -370,7 +370,7 @@ def test_reproduce(capsys, tmp_path, monkeypatch):
     code, _, err = run(capsys, "reproduce", "dpsgd-minst")
     assert code == 2 and "Did you mean 'dpsgd-mnist'?" in err
     code, _, err = run(capsys, "reproduce", "dpsgd-mnist", "--data", str(tmp_path / "none"))
-    assert code == 2 and "is not there" in err
+    assert code == 2 and "does not exist" in err
 
 
 def examples():
@@ -397,7 +397,7 @@ def test_scenarios(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert run(capsys, "init")[0] == 0
     code, _, err = run(capsys, "init")
-    assert code == 2 and "is there already" in err
+    assert code == 2 and "already exists" in err
     assert run(capsys, "init", "--force")[0] == 0
     code, out, _ = run(capsys, "assess", "scenario.toml")
     assert code == 1 and "a stranger: Not in the data" in out and "may exceed" in out
@@ -410,11 +410,11 @@ def test_scenarios(capsys, tmp_path, monkeypatch):
     code, out, _ = run(capsys, "report", "scenario.toml", "-o", "r.html")
     assert code == 0 and (tmp_path / "r.html").stat().st_size < 300_000
     for arguments, words in [
-        (("assess", "scenario.toml", "--epsilon", 1), "--epsilon has no meaning with a scenario"),
-        (("assess", "scenario.toml", "--uniform", 3), "--uniform has no meaning"),
-        (("calibrate", "scenario.toml", "--knows", "age"), "--knows has no meaning"),
-        (("report", "none.toml"), "no such file"),
-        (("explore", "none.toml"), "no such file"),
+        (("assess", "scenario.toml", "--epsilon", 1), "--epsilon does not apply with a scenario"),
+        (("assess", "scenario.toml", "--uniform", 3), "--uniform does not apply"),
+        (("calibrate", "scenario.toml", "--knows", "age"), "--knows does not apply"),
+        (("report", "none.toml"), "does not exist"),
+        (("explore", "none.toml"), "does not exist"),
         (("explore", "--port", 0), "port"),
     ]:
         code, _, err = run(capsys, *arguments)
@@ -424,7 +424,7 @@ def test_scenarios(capsys, tmp_path, monkeypatch):
     assert code == 2 and err.count("\n") == 3 and "line 2" in err
     (tmp_path / "bare.toml").write_text("[[releases]]\nmu=1\nneighbours='add-remove'\n")
     code, _, err = run(capsys, "calibrate", "bare.toml")
-    assert code == 2 and "what is accepted" in err
+    assert code == 2 and "accepted risk" in err
 
 
 def test_progress_only_for_people(monkeypatch, capsys):

@@ -286,7 +286,7 @@ def test_a_busy_port(server, capsys):
         env=environment,
         timeout=60,
     )
-    assert done.returncode == 2 and f"port {port} is taken" in done.stderr
+    assert done.returncode == 2 and f"port {port} is in use" in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -456,7 +456,7 @@ def test_two_starts_at_once():
         while time.monotonic() < deadline and all(p.poll() is None for p in both):
             time.sleep(0.1)
         ended = [p for p in both if p.poll() is not None]
-        assert len(ended) == 1 and "is taken on this machine" in ended[0].stderr.read()
+        assert len(ended) == 1 and "is in use on this machine" in ended[0].stderr.read()
     finally:
         for process in both:
             process.terminate()

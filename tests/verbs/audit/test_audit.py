@@ -263,7 +263,7 @@ def test_natural_outputs_of_a_model():
         trials=4000,
     )  # fmt: skip
     assert words.verdict == "violated"
-    with pytest.raises(DpradError, match="returns values of the prior"):
+    with pytest.raises(DpradError, match="must return values of the prior"):
         audit(
             lambda r, rng: -2, claim=ONE, prior=Prior.uniform(3),
             model=mechanisms.GRR(epsilon=1.0, size=3), trials=100,

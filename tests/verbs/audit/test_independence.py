@@ -91,7 +91,7 @@ MIXED = [shared, shared_bit, mostly_own, tiled, dealt, centred, *map(grouped, (2
 @pytest.mark.parametrize("run", MIXED, ids=lambda run: run.__name__)
 def test_mixed_records_are_refused(run):
     for seed in range(5):
-        with pytest.raises(DpradError, match="does not treat the records of one call apart"):
+        with pytest.raises(DpradError, match="records of one call independently"):
             audit(run, rng=seed, **ASKED)
 
 
@@ -106,7 +106,7 @@ def test_honest_functions_pass(run):
 
 def test_own_randomness_is_said():
     stream = np.random.default_rng(0)
-    said = "cannot be replayed: the function has random numbers of its own"
+    said = "cannot be replayed: the function has its own random numbers"
     one = {k: v for k, v in ASKED.items() if k != "vectorised"}
     assert said in str(audit(lambda record: record ^ int(stream.random() < 0.3), **one))
     assert said in str(audit(lambda records: np.asarray(records) ^ 0, **ASKED))
