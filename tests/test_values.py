@@ -179,7 +179,7 @@ def test_objects_of_other_makers():
     two = assess(Composed([Own(), GRR(epsilon=2.0, size=2)]), prior=prior)
     assert two.rad > risk.rad + 0.05
     assert audit(Own(), claim=PureDP(0.5, **RO), prior=prior, trials=5000).verdict == "violated"
-    with pytest.raises(DpradError, match="what the mechanism promises"):
+    with pytest.raises(DpradError, match="needs the promise"):
         worst_prior(Own())
     with pytest.raises(DpradError, match="takes an object, but got the class"):
         assess(mechanisms.GRR, prior=prior)

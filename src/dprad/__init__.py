@@ -3,8 +3,6 @@
 Names load on first use, so that `import dprad` stays light.
 """
 
-from __future__ import annotations
-
 import sys
 
 # `python -m dprad` puts the current folder first on the path, where any file could shadow a module.

@@ -45,6 +45,8 @@ class Limits:
     rows: int
     distinct: int
     seconds: float
+    unpacked: int = 2**28  # bytes of a Parquet file, unpacked
+    text: int = 1000  # characters of a value
 
 
 @contextmanager
@@ -155,7 +157,20 @@ def _table(
         rows = connection.sql(f"SELECT 1 FROM {reader} LIMIT {limits.rows + 1}", params=given)
         if len(rows) > limits.rows:
             raise DpradError(f"data has more than {limits.rows:,} rows. Load a smaller table.")
+        _short(table, limits)
     return table
+
+
+def _short(table: Any, limits: Limits) -> None:
+    """Refuse values that are no categories but whole documents."""
+    words = [n for n, kind in zip(table.columns, table.types, strict=True) if kind == "VARCHAR"]
+    for name in words:
+        quoted = '"' + name.replace('"', '""') + '"'
+        if table.filter(f"length({quoted}) > {limits.text}").limit(1).fetchall():
+            raise DpradError(
+                f"data has values of more than {limits.text:,} characters in {name!r}. Leave that "
+                "column out, and load it again."
+            )
 
 
 def _named(table: Any) -> None:
@@ -176,13 +191,17 @@ def _named(table: Any) -> None:
 
 def _pages(connection: Any, names: list[str], limits: Limits) -> None:
     """Refuse a Parquet file by what it says of itself, before anything is unpacked."""
-    ((columns, rows),) = connection.execute(
-        "SELECT max(n), sum(r) FROM (SELECT count(*) FILTER (WHERE row_group_id = 0) AS n, "
-        "sum(row_group_num_rows) FILTER (WHERE column_id = 0) AS r "
-        "FROM parquet_metadata($1) GROUP BY file_name)",
+    ((columns, rows, size),) = connection.execute(
+        "SELECT max(n), sum(r), sum(b) FROM (SELECT count(*) FILTER (WHERE row_group_id = 0) AS n, "
+        "sum(row_group_num_rows) FILTER (WHERE column_id = 0) AS r, "
+        "sum(total_uncompressed_size) AS b FROM parquet_metadata($1) GROUP BY file_name)",
         [names],
     ).fetchall()
     _few(int(columns or 0), limits)
+    if int(size or 0) > limits.unpacked:
+        raise DpradError(
+            f"data takes more than {limits.unpacked / 1e6:,.0f} MB unpacked. Load a smaller table."
+        )
     if int(rows or 0) > limits.rows:
         raise DpradError(f"data has more than {limits.rows:,} rows. Load a smaller table.")
 

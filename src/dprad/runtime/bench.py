@@ -37,7 +37,7 @@ class Bench:
         await self.turn.acquire()
         seat = self.idle.pop() if self.idle else _Seat()
         self.busy.add(seat)
-        answer = asyncio.wrap_future(seat.submit(work, *task))
+        answer = asyncio.wrap_future(seat.submit(work, *task))  # pickled in the thread of the seat
         try:
             result = await asyncio.wait_for(asyncio.shield(answer), seconds)
         except TimeoutError:
@@ -83,6 +83,9 @@ class Bench:
 
     def end(self) -> None:
         """End all processes, whatever they are doing."""
+        for task in self.leaving:
+            with suppress(RuntimeError):  # the loop is closed
+                task.cancel()
         for seat in (*self.idle, *self.busy):
             seat.end()
 
@@ -95,7 +98,7 @@ class _Seat:
         self.thread = ThreadPoolExecutor(1)
 
     def submit(self, work: Callable[..., Any], *task: Any) -> Any:
-        return self.thread.submit(self.processes.run, pickled((work, *task)))
+        return self.thread.submit(lambda: self.processes.run(pickled((work, *task))))
 
     def end(self) -> None:
         self.processes.end()

@@ -56,6 +56,20 @@ class Journal:
     def _read(cls, file: Path, refuse: Callable[[dict[str, Any]], str]) -> Journal:
         if not file.is_file():
             raise DpradError(f"{file} is not a file.")
+        if first_line(file) is None:  # not ours: not even to be locked
+            raise DpradError(f"{file} cannot be used: it is not a dprad file. Choose another file.")
+        handle = _locked(file)
+        try:
+            return cls._continued(file, handle, refuse)
+        except BaseException:
+            os.close(handle)
+            raise
+
+    @classmethod
+    def _continued(
+        cls, file: Path, handle: int, refuse: Callable[[dict[str, Any]], str]
+    ) -> Journal:
+        """Read a file that nobody else can write to."""
         whole, _, torn = file.read_bytes().rpartition(b"\n")
         first, *rest = whole.split(b"\n")
         header = _parsed(first)
@@ -72,7 +86,6 @@ class Journal:
                     "file."
                 )
             rows.append(bare)
-        handle = _locked(file)
         file.chmod(0o600)
         if torn:
             os.ftruncate(handle, len(whole) + 1)
@@ -81,7 +94,8 @@ class Journal:
     def append(self, row: dict[str, Any]) -> None:
         """Append a line; it is on disk when this returns."""
         text, self.check = _line(row, self.check)
-        os.write(self.handle, text)
+        while text:
+            text = text[os.write(self.handle, text) :]
         os.fsync(self.handle)
 
 
@@ -120,7 +134,7 @@ def _locked(path: Path) -> int:
         pass
     else:
         try:
-            fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(handle)
             raise DpradError(f"{path} is in use by another process.") from None

@@ -6,7 +6,9 @@ releases, noise and audits, each figure with its table, and how to reproduce the
 
 from __future__ import annotations
 
+import os
 import secrets
+import stat
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -182,19 +184,34 @@ def _render(page: Page) -> str:
 
 
 def _write(page: Page, path: Any) -> Path:
-    """Write to a temporary file, then rename: never half a report."""
+    """Write beside the file first, then replace it: never half a report."""
     file, text = Path(path), _render(page)
     try:
-        if file.exists() and not file.is_file():  # a pipe or a terminal is not replaced
+        if not _replaceable(file):
             file.write_text(text, encoding="utf-8")
             return file
-        beside = file.with_name(f".dprad-{secrets.token_hex(8)}.html")
+        kept = file.resolve()  # a link stays a link
+        beside = kept.with_name(f".dprad-{secrets.token_hex(8)}.html")
         try:
             with beside.open("x", encoding="utf-8") as out:
                 out.write(text)
-            beside.replace(file)
+            if kept.exists():
+                beside.chmod(stat.S_IMODE(kept.stat().st_mode))
+            beside.replace(kept)
         finally:
             beside.unlink(missing_ok=True)
     except OSError as error:
         raise DpradError(f"{file} cannot be written: {error.strerror}.") from None
     return file
+
+
+def _replaceable(file: Path) -> bool:
+    """Whether this is a regular file, or nothing yet: a pipe or a terminal is written into."""
+    step = file.absolute()
+    for _ in range(40):  # links, one by one: those of open files lead through /proc
+        if str(step).startswith(("/dev/", "/proc/")):
+            return False
+        if not step.is_symlink():
+            break
+        step = step.parent / os.readlink(step)  # noqa: PTH115
+    return file.is_file() or not file.exists()

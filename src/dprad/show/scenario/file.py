@@ -23,6 +23,8 @@ from dprad.show.scenario.schema import SOURCES, Table, Wrong, structure
 
 # Most bytes of a scenario file.
 LONGEST = 1_000_000
+# Dotted keys with this many parts take the parser quadratic time.
+DEEP = r"""(?:[\w"'-]+[ \t]*\.[ \t]*){30}"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,6 +140,8 @@ def builtin() -> Scenario:
 
 def parse(text: str, *, name: str, folder: Path) -> Scenario:
     """The scenario in a text; raises one `DpradError` that lists all errors."""
+    if re.search(DEEP, text):
+        raise DpradError(f"{name} is nested too deeply.")
     try:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -276,7 +280,7 @@ def _release(table: Table, k: int, wrong: Wrong) -> Release | None:
     strange = [key for key in numbers if key not in card.names]
     for key in strange:
         takes = ", ".join(card.names)
-        wrong.add(("releases", k, key), f"{key!r} has no meaning with {name}; it takes {takes}.")
+        wrong.add(("releases", k, key), f"{key!r} does not apply to {name}, which takes {takes}.")
     noise = card.takes[0].name
     if noise not in numbers:
         wrong.add(("releases", k), f"{name} needs {noise}.")

@@ -7,9 +7,11 @@ inputs, `app.py` draws the answers, `guard.py` controls access.
 from __future__ import annotations
 
 import secrets
+import signal
 import socket
 import sys
 import tempfile
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -50,6 +52,7 @@ def explore(
             folder,
         )  # uploads go there, and are deleted with it
         bench = Bench()
+        ended = _ending()
         try:
             app = Guard(make_app(scenario, bench), HOST, number, token)
             config = uvicorn.Config(
@@ -62,6 +65,20 @@ def explore(
         finally:
             tempfile.tempdir = before
             bench.end()
+            for number_, handler in ended.items():
+                signal.signal(number_, handler)
+
+
+def _ending() -> dict[int, Any]:
+    """A closed terminal, or a polite kill, ends the page as Ctrl-C does; the old handlers."""
+
+    def stop(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        return {}
+    numbers = [getattr(signal, n) for n in ("SIGTERM", "SIGHUP") if n in dir(signal)]
+    return {n: signal.signal(n, stop) for n in numbers}
 
 
 def _open(address: str, folder: Path) -> None:

@@ -38,6 +38,8 @@ from dprad.show.web.question import (
 # Seconds that an answer, a calibration, a line of the chart and a report may take.
 ANSWER, PLAN, LINE, REPORT = 20.0, 30.0, 20.0, 120.0
 POINTS = 12
+# Lines of charts that are kept.
+LINES = 40
 USUAL = (PROMISE, "grr", "oue", "laplace")
 _KINDS = {"exact": "exact", "estimate": "an estimate", "upper-bound": "a bound: never more"}
 
@@ -56,8 +58,11 @@ def make_app(scenario: Scenario | None = None, bench: Bench | None = None) -> Ap
         _plan(controls, told, shared)
         _chart(controls, told, shared)
         _elsewhere(controls, told, shared)
+        session.on_ended(controls.cancel)
 
-    return App(page(places, first, accepted), server)
+    app = App(page(places, first, accepted), server)
+    app.sanitize_errors = True
+    return app
 
 
 def _populations(scenario: Scenario | None) -> dict[str, Population]:
@@ -96,6 +101,8 @@ def _told(controls: Controls, bench: Bench) -> Any:
             return asked, await bench.run(Question.risk, asked, seconds=ANSWER), ""
         except DpradError as error:
             return None, None, str(error)
+
+    controls.tasks.append(ask)
 
     @reactive.effect
     def _ask() -> None:
@@ -147,6 +154,8 @@ def _plan(controls: Controls, told: Any, bench: Bench) -> None:
             return error
         return plan
 
+    controls.tasks.append(find)
+
     @reactive.effect
     def _find() -> None:
         asked, _, problem = told()
@@ -167,9 +176,31 @@ def _plan(controls: Controls, told: Any, bench: Bench) -> None:
         )  # fmt: skip
 
 
+class _Lines:
+    """Lines of a chart; the same one is not computed twice."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.bench = bench
+        self.drawn: dict[Any, list[Risk] | None] = {}
+
+    async def line(self, asked: Question, values: list[float]) -> list[Risk] | None:
+        """Risks at all values; None if it cannot be drawn."""
+        known = asked.knows if isinstance(asked.knows, str) else tuple(asked.knows)
+        # the population itself, not its address, which another one may get
+        key = (asked.population, known, asked.target, asked.eta, asked.mechanism, values[-1])
+        if key not in self.drawn:
+            while len(self.drawn) >= LINES:
+                self.drawn.pop(next(iter(self.drawn)))
+            try:
+                self.drawn[key] = await self.bench.run(Question.line, asked, values, seconds=LINE)
+            except DpradError:
+                self.drawn[key] = None
+        return self.drawn.get(key)
+
+
 def _chart(controls: Controls, told: Any, bench: Bench) -> None:
     """Risk against the noise, for the chosen mechanism and others."""
-    drawn: dict[Any, list[Risk] | None] = {}
+    kept = _Lines(bench)
 
     @render.ui
     def others() -> Any:
@@ -179,17 +210,6 @@ def _chart(controls: Controls, told: Any, bench: Bench) -> None:
         usual = [m for m in USUAL if m in choices]
         return ui.input_checkbox_group("compared", None, choices, selected=usual, inline=True)
 
-    async def line(asked: Question, values: list[float]) -> list[Risk] | None:
-        """Risks at all values; the same line is not computed twice."""
-        known = asked.knows if isinstance(asked.knows, str) else tuple(asked.knows)
-        key = (id(asked.population), known, asked.target, asked.eta, asked.mechanism, values[-1])
-        if key not in drawn:
-            try:
-                drawn[key] = await bench.run(Question.line, asked, values, seconds=LINE)
-            except DpradError:
-                drawn[key] = None
-        return drawn[key]
-
     @reactive.extended_task
     async def draw(asked: Question, names: tuple[str, ...]) -> tuple[Question, dict[str, Any]]:
         parameter = asked.parameter
@@ -197,9 +217,11 @@ def _chart(controls: Controls, told: Any, bench: Bench) -> None:
         values = [top * (i + 1) / POINTS for i in range(POINTS)]
         several = [replace(asked, mechanism=name) for name in names]
         alike = [other for other in several if other.parameter == parameter]
-        lines = await asyncio.gather(*[line(other, values) for other in alike])
+        lines = await asyncio.gather(*[kept.line(other, values) for other in alike])
         pairs = zip(alike, lines, strict=True)
         return asked, {other.release.name: (values, risks) for other, risks in pairs if risks}
+
+    controls.tasks.append(draw)
 
     @reactive.effect
     def _draw() -> None:

@@ -40,6 +40,7 @@ class Controls:
         first: Question,
     ) -> None:
         self.input, self.places, self.first = input, places, first
+        self.tasks: list[Any] = []  # what is computed for this session
         self.place = _populations(input, session, places)
         self.shape = _shape(self.place)
         self.target = _target(input, self.shape, first)
@@ -47,6 +48,11 @@ class Controls:
         _attacker(self)
         _release(self)
         _slider(self)
+
+    def cancel(self) -> None:
+        """Nobody waits for the answers any more."""
+        for task in self.tasks:
+            task.cancel()
 
     def chosen(self) -> str:
         """The mechanism by its name."""
@@ -61,6 +67,15 @@ class Controls:
         return parameter_of(here, name)
 
     def question(self) -> Question:
+        """All inputs together, whatever a client sent."""
+        try:
+            return self._question()
+        except DpradError:
+            raise
+        except (ArithmeticError, LookupError, TypeError, ValueError):
+            raise DpradError("this question cannot be understood.") from None
+
+    def _question(self) -> Question:
         """All inputs together."""
         now = self.place()
         if isinstance(now, str):

@@ -14,26 +14,24 @@ import dis
 import enum
 import functools
 import hashlib
-import importlib.metadata
-import importlib.util
 import logging
 import pathlib
 import random
 import re
-import sys
-import sysconfig
 import types
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dprad.mechanisms.black_box import BlackBox
+from dprad.verbs.audit.sources import INSTALLED, found, hashed, installed, of_module
 
 if TYPE_CHECKING:
     from dprad.verbs.audit.plan import Plan
 
-# Folders of Python itself and of installed packages.
-_INSTALLED = tuple({sysconfig.get_path(p) for p in ("stdlib", "platstdlib", "purelib", "platlib")})
+# The flag of classes that are written in Python.
+HEAP = 1 << 9
 # Attributes of a class that do not affect its behaviour.
 _SILENT = {"__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "__slots__"}
 # Attributes of a function that are covered elsewhere, or do not matter.
@@ -119,7 +117,13 @@ class _Walk:
 
     def apart(self, things: Any) -> None:
         """Unordered contents: the digests of each."""
-        self.say(*sorted(digest(t) for t in things))
+        digests = []
+        for thing in things:
+            walk = _Walk()
+            walk.met, walk.kept = dict(self.met), self.kept
+            walk.see(thing)
+            digests.append(walk.hash.hexdigest())
+        self.say(*sorted(digests))
 
     # -- kinds -----------------------------------------------------------------------------------
     def _sequence(self, thing: Any) -> None:
@@ -146,8 +150,8 @@ class _Walk:
             self.say(np.ascontiguousarray(array).tobytes())
 
     def _module(self, thing: types.ModuleType) -> None:
-        self.say("module", thing.__name__, _of_module(thing.__name__))
-        if _installed(thing.__name__):
+        self.say("module", thing.__name__, of_module(thing.__name__))
+        if installed(thing.__name__):
             return
         # the user's own: its current contents, and those of the modules it uses
         for name, value in sorted(vars(thing).items()):
@@ -158,17 +162,21 @@ class _Walk:
     def _code(self, thing: types.CodeType) -> None:
         self.say("code", thing.co_name, thing.co_code, thing.co_names, thing.co_flags)
         self.say(thing.co_argcount, thing.co_kwonlyargcount, thing.co_varnames)
+        self.say(thing.co_exceptiontable)
         for constant in thing.co_consts:
             self.see(constant)
 
     def _function(self, thing: types.FunctionType) -> None:
         self.say("function", thing.__qualname__)
-        if thing.__code__.co_filename.startswith(_INSTALLED):
-            self.say(thing.__module__, _hashed(thing.__code__.co_filename))
+        if thing.__code__.co_filename.startswith(INSTALLED):
+            self.say(thing.__module__, hashed(thing.__code__.co_filename))
+            if isinstance(thing.__module__, str):
+                self.say(of_module(thing.__module__))
+            self.see(thing.__code__)
         else:
             self.see(thing.__code__)
             for module in sorted(_imported(thing.__code__)):
-                self.say(module, _found(module, thing.__globals__.get("__package__")))
+                self.say(module, found(module, thing.__globals__.get("__package__")))
             for name in sorted(_names(thing.__code__)):
                 if name in thing.__globals__:
                     self.say(name)
@@ -198,8 +206,8 @@ class _Walk:
 
     def _class(self, thing: type) -> None:
         self.say("class", thing.__module__, thing.__qualname__)
-        if isinstance(thing.__module__, str) and _installed(thing.__module__):
-            self.say(_of_module(thing.__module__))
+        if isinstance(thing.__module__, str) and installed(thing.__module__):
+            self.say(of_module(thing.__module__))
             return
         self.see(thing.__bases__)
         if type(thing) is not type:
@@ -222,19 +230,22 @@ class _Walk:
             for name in _slots(kind):
                 if hasattr(thing, name):
                     held[name] = getattr(thing, name)
-        if not held:
-            try:
-                reduced = thing.__reduce_ex__(4)
-            except Exception:  # a lock or a socket: nothing is visible
-                return
-            if isinstance(reduced, tuple):
-                self.see([x for x in reduced[:3] if x is not None])
-                for items in reduced[3:5]:  # the contents of such a list or dict
-                    self.see(None if items is None else list(items))
-            return
         for name in sorted(held):
             self.say(name)
             self.see(held[name])
+        if not held or any(map(_compiled, type(thing).__mro__)):
+            self._reduced(thing)
+
+    def _reduced(self, thing: Any) -> None:
+        """What a compiled type holds, as it is pickled."""
+        try:
+            reduced = thing.__reduce_ex__(4)
+        except Exception:  # a lock or a socket: nothing is visible
+            return
+        if isinstance(reduced, tuple):
+            self.see([x for x in reduced[:3] if x is not None])
+            for items in reduced[3:5]:  # the contents of such a list or dict
+                self.see(None if items is None else list(items))
 
     def _rough(self, thing: Any) -> None:
         """By type and name only: changes of its contents are meaningless."""
@@ -259,6 +270,10 @@ _KINDS: tuple[tuple[Any, Any], ...] = (
     (re.Pattern, lambda walk, x: walk.say("pattern", x.pattern, x.flags)),
     (np.random.Generator, lambda walk, x: walk.see(x.bit_generator)),
     (np.random.BitGenerator, lambda walk, x: walk.see(x.state)),
+    (random.SystemRandom, _Walk._rough),
+    (type({}.keys()) | type({}.values()) | type({}.items()), lambda w, x: w.see(list(x))),
+    (weakref.ref, lambda walk, x: walk.see(x())),
+    (types.GeneratorType, lambda walk, x: walk.see(x.gi_code)),
     (random.Random, lambda walk, x: walk.see(x.getstate())),
     (memoryview, lambda walk, x: walk.say("memory", x.tobytes())),
     (contextvars.ContextVar, lambda walk, x: (walk.say(x.name), walk.see(x.get(None)))),
@@ -290,66 +305,13 @@ def _imported(code: types.CodeType) -> set[str]:
     return own.union(*map(_imported, inner))
 
 
-def _found(module: str, package: str | None) -> str:
-    """A module that may not be loaded yet: its version, or a digest of its file."""
-    if _installed(module) and module.partition(".")[0] in sys.modules:
-        return _of_module(module)
-    try:
-        spec = importlib.util.find_spec(module, package)
-        origin = None if spec is None else spec.origin
-        return _hashed(origin)
-    except (ImportError, OSError, ValueError):
-        return ""
-
-
 def _slots(kind: type) -> tuple[str, ...]:
     slots = vars(kind).get("__slots__", ())
-    return (slots,) if isinstance(slots, str) else tuple(s for s in slots if s not in _SILENT)
+    names = (slots,) if isinstance(slots, str) else tuple(s for s in slots if s not in _SILENT)
+    hidden = f"_{kind.__name__.lstrip('_')}"  # how Python calls private names
+    return tuple(f"{hidden}{n}" if n[:2] == "__" and n[-2:] != "__" else n for n in names)
 
 
-def _installed(module: str | None) -> bool:
-    """Whether a module is part of Python or dprad, or was installed."""
-    top = (module or "builtins").partition(".")[0]
-    if top in sys.builtin_module_names or top in sys.stdlib_module_names or top == "dprad":
-        return top != "__main__"
-    file = getattr(sys.modules.get(top), "__file__", None)
-    return file is not None and str(file).startswith(_INSTALLED)
-
-
-def _of_module(name: str) -> str:
-    """Version and file of an installed package; all files of the user's own package."""
-    top = name.partition(".")[0]
-    if top in sys.stdlib_module_names:
-        return sys.version
-    if top == "dprad":
-        from dprad import __version__
-
-        return __version__
-    if _installed(name):
-        try:
-            version = importlib.metadata.version(top)
-        except importlib.metadata.PackageNotFoundError:
-            version = ""
-        return f"{version} {_file(name)}"
-    loaded = [m for m in sys.modules if m == top or m.startswith(f"{top}.")]
-    return " ".join(f"{m}={_file(m)}" for m in sorted(loaded))
-
-
-def _file(module: str) -> str:
-    return _hashed(getattr(sys.modules.get(module), "__file__", None))
-
-
-def _hashed(path: str | None) -> str:
-    """The digest of the current content of a file."""
-    if path is None:
-        return ""
-    try:
-        about = pathlib.Path(path).stat()
-        return _read(path, about.st_mtime_ns, about.st_size, about.st_ino)
-    except OSError:
-        return ""
-
-
-@functools.lru_cache(maxsize=4096)
-def _read(path: str, *_: int) -> str:
-    return hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()
+def _compiled(kind: type) -> bool:
+    """Whether a type is none of Python's own classes, and holds what only pickling shows."""
+    return kind is not object and not kind.__flags__ & HEAP

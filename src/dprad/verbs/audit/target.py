@@ -26,7 +26,7 @@ from dprad.verbs.audit import fingerprint, learning
 from dprad.verbs.audit.outputs import translated
 from dprad.verbs.audit.plan import Model, Plan
 from dprad.verbs.audit.state import State, decode, encode
-from dprad.verbs.audit.trials import AGAIN, CHANGED, PATIENCE, REMEMBERED, sample
+from dprad.verbs.audit.trials import CHANGED, PATIENCE, REMEMBERED, sample
 
 # Share of the runs used for learning an attack, and the most of them.
 STUDY, MOST_STUDIED = 0.25, 20_000
@@ -77,7 +77,7 @@ def _support(plan: Plan) -> Column:
 def _learned(plan: Plan, file: State, stop: Stop) -> Target:
     """Two records, equally likely, and which outputs to bet on."""
     study = _Study.of(plan)
-    samples = study.outputs(file, stop)
+    samples, replayed = study.outputs(file, stop)
     counted = plan.settings.trials - study.calls
     if counted < 10:
         raise DpradError(
@@ -100,7 +100,7 @@ def _learned(plan: Plan, file: State, stop: Stop) -> Target:
     labels: Column = np.array([None, None], dtype=object)
     labels[:] = [_plain(plan.read[a]), _plain(plan.read[b])]
     two = Question.of(Prior.uniform(2))
-    notes = (*plan.notes, note)
+    notes = (*plan.notes, note, *_again(*replayed))
     return Target(two, plan.read[[a, b]], labels, learned, None, study.calls, notes)
 
 
@@ -133,10 +133,10 @@ class _Study:
         outputs = sample(plan.subject, records, labels, np.random.default_rng(stream_of), first)
         return outputs.tolist() if isinstance(outputs, np.ndarray) else list(outputs)
 
-    def outputs(self, file: State, stop: Stop) -> dict[int, Any]:
+    def outputs(self, file: State, stop: Stop) -> tuple[dict[int, Any], tuple[int, int]]:
         """Outputs by record; they are stored in the state file."""
         done = self._stored(file)
-        self._replay(done, file)
+        again = self._replay(done, file)
         samples: dict[int, Any] = {}
         todo = [(i, self.each, i * self.each + 1) for i in range(len(self.places)) if i not in done]
         fresh = stream(self.run, todo, self.plan.settings.workers, threads=False)
@@ -148,7 +148,7 @@ class _Study:
             if stop.now():
                 fresh.close()
                 raise DpradError("max_seconds passed while the attack was still being learnt.")
-        return samples
+        return samples, (again, self.each * len(done))
 
     def _stored(self, file: State) -> dict[int, list[Any]]:
         """Stored outputs of an earlier session, from a file that may have been forged."""
@@ -161,20 +161,30 @@ class _Study:
             pass
         raise DpradError("the state file is damaged: the outputs used for learning cannot be read.")
 
-    def _replay(self, done: dict[int, list[Any]], file: State) -> None:
-        """Run some of the calls again: they must give the stored outputs."""
+    def _replay(self, done: dict[int, list[Any]], file: State) -> int:
+        """Run it again, some calls of every record and all while that is quick; how many agreed."""
         subject = self.plan.subject
         single = isinstance(subject, BlackBox) and subject.one_by_one
         some = min(self.each, REMEMBERED) if single else self.each
-        for i, outputs in list(done.items())[:AGAIN]:
-            begin = time.monotonic()
-            same = _alike(self.run(i, some, 1), outputs[:some])
-            quick = (time.monotonic() - begin) * self.each / some <= PATIENCE
-            if same and some < self.each and quick:
-                same = _alike(self.run(i, self.each, 1), outputs)
+        begin, calls = time.monotonic(), 0
+        for i, outputs in done.items():
+            start = time.monotonic()
+            same, count = _alike(self.run(i, some, 1), outputs[:some]), some
+            left = PATIENCE - (time.monotonic() - begin)
+            if same and some < self.each and (time.monotonic() - start) * self.each / some <= left:
+                same, count = _alike(self.run(i, self.each, 1), outputs), self.each
             if file.done("refused") or not same:
-                file.put("refused", 0, None, "")  # remember this
+                file.put("refused", 0, None, "")  # and it stays so
                 raise DpradError(CHANGED)
+            calls += count
+        return calls
+
+
+def _again(again: int, before: int) -> list[str]:
+    """How much of an earlier session's study was run again."""
+    if not before:
+        return []
+    return [f"{before:,} of these are from an earlier session; {again:,} were run again and agreed"]
 
 
 def _alike(one: Any, other: Any) -> bool:
