@@ -226,7 +226,7 @@ def test_rero_costs_accuracy():
             lambda: calibrate(
                 lambda epsilon: mechanisms.Channel(np.eye(3)), max_risk=0.1, prior=Prior.uniform(3)
             ),
-            "no epsilon in the range that is searched meets max_risk = 0.1: .* still 0.666667",
+            "no epsilon in the search range meets max_risk = 0.1: .* still 0.666667",
         ),
         (lambda: calibrate(3, max_risk=0.1), "takes a mechanism class"),
         (lambda: calibrate(mechanisms.GRR, max_risk=2, prior=TEN), "max_risk"),
