@@ -317,7 +317,7 @@ def test_a_rate_of_zero_tells_nothing(rng):
         ({"known": ([[1.0, 2.0]], [0, 1])}, "one label per record"),
         ({"known": 7}, "pair"),
         ({"known": ([[float("nan")] * 6], [0])}, "finite"),
-        ({"known": (np.zeros((2, 5)), [0, 1])}, "must be alike"),
+        ({"known": (np.zeros((2, 5)), [0, 1])}, "records of one shape"),
         ({"candidates": (np.ones((2, 6)), [0, 1]), "known": (np.ones((1, 6)), [1])}, "also known"),
         ({"candidates": (np.ones((2, 6)), [1, 1])}, "same as candidate 0"),
         ({"candidates": (np.ones((1, 6)), [3])}, "candidate 0 has the label 3"),

@@ -230,9 +230,9 @@ def test_what_a_function_uses_is_part_of_it(way, tmp_path):
     assert first.verdict == "consistent"
     same = audit(WAYS[way](0.7), state=path, attack=guess, **COIN)
     assert numbers(same) == numbers(first)
-    with pytest.raises(DpradError, match="function under audit is another one"):
+    with pytest.raises(DpradError, match="function under audit, or something"):
         audit(WAYS[way](0.99), state=path, attack=guess, **COIN)
-    with pytest.raises(DpradError, match="its attack is another one"):
+    with pytest.raises(DpradError, match="its attack, or something"):
         audit(WAYS[way](0.7), state=path, attack=lambda o, k: 1 - np.asarray(o), **COIN)
 
 

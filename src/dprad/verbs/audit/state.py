@@ -67,8 +67,8 @@ def _differs(header: dict[str, Any], about: dict[str, Any]) -> str:
         elif name == "seen" and isinstance(stored, dict):
             changed = [k for k in value if stored.get(k) != value[k]]
             what = (
-                f"{' and '.join(changed) or 'what is run'} has changed, or something that it "
-                "uses has changed (a helper, a global, a closure value, an attribute, a module)"
+                f"{' and '.join(changed) or 'what is run'}, or something that it "
+                "uses, has changed (a helper, a global, a closure value, an attribute, a module)"
             )
         else:
             what = f"its {name} is {stored!r}, but here it is {value!r}"
