@@ -721,3 +721,47 @@ def test_monstrous_sizes_are_one_sentence():
         Prior.uniform(10**12)
     with pytest.raises(DpradError, match="too many to count"):
         Prior.from_counts({1: 1}, domain=range(10**20))
+
+
+# -- found by a fifth reader -----------------------------------------------------------------------
+def test_small_files_with_large_values_are_refused(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "bomb.parquet"
+    text = ["x" * 200_000 + str(i) for i in range(300)]
+    parquet.write_table(pyarrow.table({"a": text}), path, compression="zstd", row_group_size=50)
+    with pytest.raises(DpradError, match="characters"):
+        Prior.from_data(path, limits=LIMITS)
+    parquet.write_table(pyarrow.table({"a": text * 6}), path, compression="zstd", row_group_size=50)
+    with pytest.raises(DpradError, match="unpacked"):
+        Prior.from_data(path, limits=LIMITS)
+
+
+def test_a_report_keeps_links_and_modes(tmp_path):
+    from dprad.show.report import report_scenario
+    from dprad.show.scenario import builtin
+
+    private = tmp_path / "private.html"
+    private.write_text("old")
+    private.chmod(0o600)
+    link = tmp_path / "link.html"
+    link.symlink_to(private)
+    report_scenario(builtin(), link)
+    assert link.is_symlink() and private.read_text().rstrip().endswith("</html>")
+    assert stat.S_IMODE(private.stat().st_mode) == 0o600
+    out = tmp_path / "out.html"
+    with out.open("w") as file:
+        done = subprocess.run(
+            [sys.executable, "-m", "dprad", "--quiet", "report", "-o", "/dev/stdout"],
+            stdout=file, timeout=120,
+        )  # fmt: skip
+    assert done.returncode == 0 and Path("/dev/stdout").is_symlink()
+    assert out.read_text().startswith("<!") and "</html>" in out.read_text()
+
+
+def test_dotted_keys_do_not_take_quadratic_time():
+    from dprad.show.scenario.file import parse
+
+    for text in ("a" + ".a" * 20_000 + " = 1", "x = {" + "b." * 20_000 + "b = 1}"):
+        with pytest.raises(DpradError, match="nested too deeply"):
+            parse(text, name="s", folder=Path())

@@ -238,3 +238,55 @@ def test_the_oracles_agree_with_one_another(rng):
     full = brute_force(instance, hashing_channel(m, 2, blh.truth, blh.lie))
     sets = brute_force(instance, unary_channel(m, blh.truth, 0.5))
     assert full == pytest.approx(sets, abs=1e-12)
+
+
+# -- exchangeable, but not independent ------------------------------------------------------------
+def test_supports_of_mixed_sizes_are_not_taken_for_independent_bits():
+    from dataclasses import dataclass
+
+    from dprad import PureDP
+    from dprad.mechanisms.support import SupportMechanism, Supports
+
+    m, epsilon, sizes = 6, 1.0, (1, 5)
+    sets = [s for k in sizes for s in itertools.combinations(range(m), k)]
+    inside = np.array([[z in s for s in sets] for z in range(m)])
+    weight = np.where(inside, np.exp(epsilon), 1.0)
+    matrix = weight / weight.sum(axis=1, keepdims=True)
+
+    @dataclass(frozen=True, kw_only=True)
+    class Mixed(SupportMechanism):
+        size: int = m
+
+        @property
+        def guarantee(self):
+            return PureDP(epsilon, neighbours="replace-one")
+
+        @property
+        def supports(self):
+            def chance(z_in, k, all_in):
+                rest = range(1, m)[:k]
+                good = [
+                    (inside[0, o] == z_in) and all(inside[r, o] == all_in for r in rest)
+                    for o in range(len(sets))
+                ]
+                return float(matrix[0][good].sum())
+
+            return Supports(
+                log_ratio=epsilon,
+                hit=lambda n: np.array([chance(True, k, False) for k in range(n + 1)]),
+                miss=lambda n: np.array([chance(False, k, False) for k in range(n + 1)]),
+                full=lambda k: chance(True, k, True),
+            )
+
+        def sample(self, records, rng):
+            return np.array([rng.choice(len(sets), p=matrix[r]) for r in np.asarray(records)])
+
+        def log_likelihood(self, outputs, records):
+            return np.log(matrix[np.asarray(records), np.asarray(outputs)])
+
+    prior = Prior.uniform(m)
+    for threat in (Threat(), Threat(loss="absolute", eta=1)):
+        truth = assess(Channel(matrix), prior=prior, threat=threat)
+        risk = assess(Mixed(), prior=prior, threat=threat)
+        assert risk.interval[0] - 1e-9 <= truth.rad <= risk.interval[1] + 1e-9
+        assert risk.kind == "estimate" or risk.rad == pytest.approx(truth.rad, abs=1e-12)

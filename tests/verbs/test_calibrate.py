@@ -21,7 +21,9 @@ from dprad import (
     calibrate,
     mechanisms,
 )
-from dprad.mechanisms import GRR
+from dprad.mechanisms import GRR, HadamardResponse
+from dprad.mechanisms.categorical import Finite
+from dprad.model.parameters import Parameter
 from dprad.verbs.calibrate import MEASURES
 from oracles import random_instance
 
@@ -368,3 +370,38 @@ def test_a_question_is_prepared_once(monkeypatch):
     games._prepared.cache_clear()
     calibrate(GRR, max_risk=0.1, prior=Prior.uniform(50))
     assert len(calls) == 1
+
+
+def test_every_value_is_said_only_if_it_is_so():
+    # the risk of Hadamard response falls where its blocks double
+    prior = Prior.uniform(8)
+    plan = calibrate(HadamardResponse, max_risk=0.28, prior=prior, between=(0.01, 2.08))
+    assert plan.risk.rad <= 0.28 and plan.value == 2.08
+    assert assess(HadamardResponse(epsilon=2.079, size=8), prior=prior).rad > 0.28
+    with pytest.raises(DpradError, match="nothing to calibrate"):
+        calibrate(HadamardResponse, max_risk=0.3, prior=prior, between=(0.01, 2.08))
+
+
+def test_what_a_family_declares_is_turned():
+    class Coin(Finite):
+        """Two categories; the first is told truly with probability p."""
+
+        noise = Parameter("p", "Truth.", low=0.5, high=1.0)
+        size, count, guarantee = 2, 2, None
+
+        def __init__(self, *, p):
+            self.p = p
+
+        def describe(self):
+            return {"kind": "Coin", "p": self.p}
+
+        def sample(self, records, rng):
+            return np.asarray(records) ^ (rng.random(len(records)) >= self.p)
+
+        def log_likelihood(self, outputs, records):
+            same = np.asarray(outputs) == np.asarray(records)
+            with np.errstate(divide="ignore"):
+                return np.log(np.where(same, self.p, 1.0 - self.p))
+
+    plan = calibrate(Coin, max_risk=0.1, prior=Prior.uniform(2))
+    assert (plan.parameter, round(plan.value, 6)) == ("p", 0.6) and plan.risk.kind == "exact"

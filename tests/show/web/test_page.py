@@ -477,3 +477,37 @@ def test_the_browser_gets_the_address_from_a_private_file(browser, server, tmp_p
     tab.goto(given[0])
     tab.wait_for_selector("#rad", timeout=30_000)
     tab.close()
+
+
+def test_the_chart_is_that_of_the_population(page):
+    """Populations that are dropped leave their address to others; their lines must not be drawn."""
+    page.select_option("#population", "uniform")
+    drawn = {}
+    for size in (2, 50, 3, 60, 2, 50, 3, 60):
+        page.fill("#size", str(size))
+        page.wait_for_function(
+            f"document.querySelector('#python')?.innerText.includes('uniform({size})')"
+        )
+        page.wait_for_function("!document.querySelector('#chart.recalculating')")
+        page.wait_for_timeout(700)
+        chart = page.inner_html("#chart")
+        assert drawn.setdefault(size, chart) == chart
+    assert len(set(drawn.values())) == len(drawn)
+
+
+def test_closed_tabs_keep_nobody_waiting(browser, server):
+    for _ in range(4):
+        tab = browser.new_page()
+        tab.goto(server)
+        tab.wait_for_selector("#rad", timeout=60_000)
+        tab.select_option("#population", "uniform")
+        tab.fill("#size", "2000")
+        tab.wait_for_timeout(300)
+        tab.close()
+    last = browser.new_page()
+    try:
+        last.goto(server)
+        last.wait_for_selector("#rad", timeout=60_000)
+        shows(last, risk(1.0))
+    finally:
+        last.close()

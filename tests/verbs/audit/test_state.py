@@ -533,7 +533,7 @@ def test_old_files_become_private_and_two_at_once_are_refused(tmp_path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     holder = subprocess.Popen(
         [sys.executable, "-c",
-         "import fcntl, sys; f = open(sys.argv[1], 'r+b'); fcntl.lockf(f, fcntl.LOCK_EX); "
+         "import fcntl, sys; f = open(sys.argv[1], 'r+b'); fcntl.flock(f, fcntl.LOCK_EX); "
          "print('held', flush=True); sys.stdin.read()", str(path)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE,
     )  # fmt: skip
@@ -643,3 +643,113 @@ def test_a_continued_audit_says_how_much_was_run_again(tmp_path):
     again = audit(noisy_coin, state=path, attack=guess, **COIN)
     assert not any("earlier session" in note for note in first.notes)
     assert "3,000 calls are from an earlier session; 3,000 of them were run again" in again.notes[0]
+
+
+# -- found by a fifth reader -----------------------------------------------------------------------
+class Config:
+    __slots__ = ("__raw", "name")
+
+    def __init__(self, raw):
+        self.name, self.__raw = "survey", frozenset(raw)
+
+    def raw(self, record):
+        return record in self.__raw
+
+
+def test_every_record_that_was_studied_is_run_again(tmp_path):
+    source = tmp_path / "raw"  # a file: nothing sees what is in it
+    source.write_text("")
+
+    def run(record, rng):
+        if str(record) == source.read_text():
+            return record
+        return record if rng.random() < 0.28 else int(rng.integers(8))
+
+    question = {
+        "claim": PureDP(3.0, neighbours="replace-one"),
+        "prior": Prior.uniform(8),
+        "trials": 4000,
+    }
+    path = tmp_path / "state"
+    first = audit(run, state=path, **question)
+    again = audit(run, state=path, **question)
+    assert first.verdict == again.verdict == "consistent"
+    assert any("were run again and agreed" in note for note in again.notes)
+    for record in range(8):  # whichever it is
+        copy = tmp_path / f"state {record}"
+        copy.write_bytes(path.read_bytes())
+        source.write_text(str(record))
+        with pytest.raises(DpradError, match="cannot be continued"):
+            audit(run, state=copy, **question)
+
+
+def test_private_slots_values_of_subclasses_and_handlers_are_seen():
+    from collections import deque
+    from decimal import Decimal
+
+    assert digest(Config([])) != digest(Config([7]))
+
+    class Eps(float):
+        pass
+
+    class Cents(Decimal):
+        pass
+
+    class Last(deque):
+        pass
+
+    for kind, (a, b) in {Eps: (1.0, 2.0), Cents: ("1", "2"), Last: ([1], [2])}.items():
+        one, two = kind(a), kind(b)
+        one.unit = two.unit = "x"
+        assert digest(one) != digest(two)
+
+    def guarded(x, noise):
+        try:
+            y = noise(x)
+        except ValueError:
+            return 0
+        else:
+            return y
+
+    def unguarded(x, noise):
+        try:
+            pass
+        except ValueError:
+            return 0
+        else:
+            y = noise(x)
+            return y  # noqa: RET504
+
+    unguarded.__qualname__ = guarded.__qualname__
+    assert digest(guarded) != digest(unguarded)
+    assert digest({1: 2}.keys()) != digest({2: 2}.keys())
+
+
+def test_modules_of_modules_that_are_imported_late_are_seen(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "late_far.py").write_text("LEAK = 0\n")
+    (tmp_path / "late_near.py").write_text(
+        "from late_far import LEAK\ndef out(r): return r + LEAK\n"
+    )
+
+    def run(record, rng):
+        from late_near import out
+
+        return out(record)
+
+    before = digest(run)
+    assert "late_near" not in sys.modules and "late_far" not in sys.modules
+    (tmp_path / "late_far.py").write_text("LEAK = 1\n")
+    assert digest(run) != before
+
+
+def test_registries_and_random_devices_can_be_kept(tmp_path):
+    import secrets
+
+    device, registry = secrets.SystemRandom(), set()
+
+    def run(record, rng):
+        return record if rng.random() < 0.6 + 0 * len(registry) * bool(device) else 1 - record
+
+    registry.add(run)
+    assert audit(run, state=tmp_path / "s", **COIN).verdict == "consistent"

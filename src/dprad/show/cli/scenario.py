@@ -56,12 +56,14 @@ def report(
     """
     from dprad.show import scenario as scenarios
     from dprad.show.report import report_scenario
+    from dprad.show.report.page import replaceable
 
     loaded = scenarios.builtin() if scenario is None else scenarios.load(scenario)
     name = "" if scenario is None else f" {scenario.name}"
     command = f"dprad report{name} -o {out.name}"
     made = report_scenario(loaded, out, command=command, allow_code=allow_code)
-    show(f"Wrote {made} ({made.stat().st_size / 1000:.0f} kB).")
+    if replaceable(made):  # else it may be where this line would go
+        show(f"Wrote {made} ({made.stat().st_size / 1000:.0f} kB).")
     return 0
 
 

@@ -187,8 +187,9 @@ def _write(page: Page, path: Any) -> Path:
     """Write beside the file first, then replace it: never half a report."""
     file, text = Path(path), _render(page)
     try:
-        if not _replaceable(file):
-            file.write_text(text, encoding="utf-8")
+        if not replaceable(file):
+            with file.open("a", encoding="utf-8") as out:
+                out.write(text)
             return file
         kept = file.resolve()  # a link stays a link
         beside = kept.with_name(f".dprad-{secrets.token_hex(8)}.html")
@@ -205,7 +206,7 @@ def _write(page: Page, path: Any) -> Path:
     return file
 
 
-def _replaceable(file: Path) -> bool:
+def replaceable(file: Path) -> bool:
     """Whether this is a regular file, or nothing yet: a pipe or a terminal is written into."""
     step = file.absolute()
     for _ in range(40):  # links, one by one: those of open files lead through /proc
