@@ -198,7 +198,7 @@ def test_several_records_with_one_code(rng):
 
 
 def test_a_channel_of_another_size_says_what_was_expected():
-    with pytest.raises(dprad.DpradError, match="has size 3, but reads 4 different values"):
+    with pytest.raises(dprad.DpradError, match="has size 3, but reads 4 distinct values"):
         assess(Channel(np.full((3, 2), 0.5)), prior=Prior.uniform(4))
 
 

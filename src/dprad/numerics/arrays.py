@@ -20,7 +20,7 @@ def distinct(values: Column) -> tuple[Column, IntArray]:
     if len(values) and bool(np.all(values[1:] > values[:-1])):
         return values, np.arange(len(values))
     if len(values) and values[0] == values[-1] and bool(np.all(values == values[0])):
-        return values[:1], np.zeros(len(values), dtype=np.intp)
+        return values[:1], np.broadcast_to(np.intp(0), len(values))
     unique, place = np.unique(values, return_inverse=True)
     return unique, place.reshape(-1).astype(np.intp, copy=False)
 
