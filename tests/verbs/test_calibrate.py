@@ -376,7 +376,8 @@ def test_every_value_is_said_only_if_it_is_so():
     # the risk of Hadamard response falls where its blocks double
     prior = Prior.uniform(8)
     plan = calibrate(HadamardResponse, max_risk=0.28, prior=prior, between=(0.01, 2.08))
-    assert plan.risk.rad <= 0.28 and plan.value == 2.08
+    assert plan.risk.rad <= 0.28 and plan.value == 2.08 and plan.limited
+    assert "end of the range searched" in str(plan) and "Any less noise" not in str(plan)
     assert assess(HadamardResponse(epsilon=2.079, size=8), prior=prior).rad > 0.28
     with pytest.raises(DpradError, match="nothing to calibrate"):
         calibrate(HadamardResponse, max_risk=0.3, prior=prior, between=(0.01, 2.08))

@@ -101,6 +101,8 @@ def calibration(plan: Calibration) -> str:
 
 def _tightness(plan: Calibration) -> str:
     """Whether less noise would suffice: known if the risk is exact, else only for the promise."""
+    if plan.limited:
+        return "It is the end of the range searched; less noise was not tried."
     if plan.measure == "tv" or (plan.measure in MEASURES and plan.risk.kind == "exact"):
         return "Any less noise would exceed it."
     if plan.risk.kind == "estimate":

@@ -237,6 +237,8 @@ class Calibration(Result):
         How many values were tried.
     tolerance
         How close (relatively) a value with less noise fails.
+    limited
+        Whether the value is the end of the range searched: less noise was not tried.
 
     Examples
     --------
@@ -261,6 +263,7 @@ class Calibration(Result):
     error: float | None
     evaluations: int
     tolerance: float
+    limited: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """The calibration as plain data, with the attribute names as keys.

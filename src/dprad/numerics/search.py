@@ -40,6 +40,7 @@ class Search:
     whole: bool = False
     tolerance: float = 1e-7
     seen: dict[float, float] = field(default_factory=dict)
+    ended: bool = False  # whether the answer is the end of the range
 
     def risk(self, value: float) -> float:
         """The risk at a value, evaluated once."""
@@ -86,6 +87,7 @@ class Search:
             worst = max(weak, key=self.risk)
             if self.fits(worst):
                 raise UnattainableError(worst, self.risk(worst), every=True) from None
+            self.ended = True
             return limit.value
 
     def _near(self, order: list[tuple[float, float]]) -> list[tuple[float, float]]:

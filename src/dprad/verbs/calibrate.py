@@ -162,6 +162,7 @@ def turned(
         error=error,
         evaluations=len(search.seen),
         tolerance=search.tolerance,
+        limited=search.ended,
     )
 
 
