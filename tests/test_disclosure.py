@@ -730,7 +730,13 @@ def test_small_files_with_large_values_are_refused(tmp_path):
     path = tmp_path / "bomb.parquet"
     text = ["x" * 200_000 + str(i) for i in range(300)]
     parquet.write_table(pyarrow.table({"a": text}), path, compression="zstd", row_group_size=50)
-    with pytest.raises(DpradError, match="characters"):
+    with pytest.raises(DpradError, match="short texts"):
+        Prior.from_data(path, limits=LIMITS)
+    parquet.write_table(pyarrow.table({"a": [b"x" * 50_000, b"y"]}), path)
+    with pytest.raises(DpradError, match="short texts"):
+        Prior.from_data(path, limits=LIMITS)
+    parquet.write_table(pyarrow.table({"a": [[1, 2], [3]]}), path)
+    with pytest.raises(DpradError, match="short texts"):
         Prior.from_data(path, limits=LIMITS)
     parquet.write_table(pyarrow.table({"a": text * 6}), path, compression="zstd", row_group_size=50)
     with pytest.raises(DpradError, match="unpacked"):
@@ -765,3 +771,44 @@ def test_dotted_keys_do_not_take_quadratic_time():
     for text in ("a" + ".a" * 20_000 + " = 1", "x = {" + "b." * 20_000 + "b = 1}"):
         with pytest.raises(DpradError, match="nested too deeply"):
             parse(text, name="s", folder=Path())
+
+
+# -- found by a sixth reader -----------------------------------------------------------------------
+def test_packed_text_is_measured_unpacked(tmp_path):
+    import gzip
+
+    path = tmp_path / "t.csv.gz"
+    with gzip.open(path, "wb") as file:
+        file.write(b"a\n" + b"1\n" * 2_000_000)
+    small = Limits(columns=5, rows=10**7, distinct=100, seconds=30, unpacked=10**6)
+    with pytest.raises(DpradError, match="unpacked"):
+        Prior.from_data(path, limits=small)
+
+
+def test_long_words_in_a_scenario_do_not_take_long():
+    from dprad.show.scenario.file import parse
+
+    begin = time.monotonic()
+    text = (
+        'title = "'
+        + "a" * 900_000
+        + '"\n[population]\nuniform = 2\n[[releases]]\nmechanism="grr"\n'
+    )
+    parse(text + "epsilon = 1\n", name="s", folder=Path())
+    assert time.monotonic() - begin < 20
+
+
+def test_errors_of_every_kind_are_told_without_values():
+    import asyncio
+
+    def cancelled(record, rng):
+        raise asyncio.CancelledError(f"SECRET{record}")
+
+    def named(record, rng):
+        return type(f"SECRET{record}", (), {"__hash__": None})()
+
+    question = {"claim": PureDP(1.0, neighbours="replace-one"), "prior": Prior.uniform(2)}
+    for run in (cancelled, named):
+        with pytest.raises(DpradError) as found:
+            dprad.audit(run, trials=200, **question)
+        assert "SECRET" not in str(found.value)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import glob as globbing
+import gzip
 import re
 import tempfile
 import threading
@@ -22,6 +23,8 @@ from dprad.errors import DpradError, told
 
 # The longest header that is looked at.
 HEADER = 2**20
+# Types of columns whose values are tables themselves.
+NESTED = ("STRUCT", "MAP", "UNION", "LIST", "ARRAY", "JSON")
 # What DuckDB may hold before it spills to disk; a count needs far less.
 FILE_MEMORY = "512MB"
 # "yes" and "no" are words, not truth values, so that type is not tried.
@@ -46,7 +49,7 @@ class Limits:
     distinct: int
     seconds: float
     unpacked: int = 2**28  # bytes of a Parquet file, unpacked
-    text: int = 1000  # characters of a value
+    text: int = 200  # bytes of a value
 
 
 @contextmanager
@@ -139,6 +142,7 @@ def _table(
     if reader == _CSV:
         for file in files:
             _header(file, limits)
+            _unpacked(file, limits)
         given.append(-1 if sum(f.stat().st_size for f in files) <= WHOLE else ROWS)
         if limits is not None:
             given[1] = min(ROWS, limits.rows)
@@ -162,14 +166,17 @@ def _table(
 
 
 def _short(table: Any, limits: Limits) -> None:
-    """Refuse values that are no categories but whole documents."""
-    words = [n for n, kind in zip(table.columns, table.types, strict=True) if kind == "VARCHAR"]
-    for name in words:
+    """Refuse values that are no categories or numbers but whole documents."""
+    for name, kind in zip(table.columns, map(str, table.types), strict=True):
         quoted = '"' + name.replace('"', '""') + '"'
-        if table.filter(f"length({quoted}) > {limits.text}").limit(1).fetchall():
+        odd = kind in ("BLOB", "BIT") or any(c in kind for c in "[]") or kind.startswith(NESTED)
+        long = kind == "VARCHAR" and (
+            table.filter(f"strlen({quoted}) > {limits.text}").limit(1).fetchall()
+        )
+        if odd or long:
             raise DpradError(
-                f"data has values of more than {limits.text:,} characters in {name!r}. Leave that "
-                "column out, and load it again."
+                f"data has values in {name!r} that are no numbers or short texts (up to "
+                f"{limits.text:,} bytes). Leave that column out, and load it again."
             )
 
 
@@ -204,6 +211,20 @@ def _pages(connection: Any, names: list[str], limits: Limits) -> None:
         )
     if int(rows or 0) > limits.rows:
         raise DpradError(f"data has more than {limits.rows:,} rows. Load a smaller table.")
+
+
+def _unpacked(file: Path, limits: Limits | None) -> None:
+    """Refuse a packed text file that is too large unpacked."""
+    if limits is None or file.suffix != ".gz":
+        return
+    size = 0
+    with gzip.open(file) as stream:
+        while size <= limits.unpacked and (part := stream.read(2**20)):
+            size += len(part)
+    if size > limits.unpacked:
+        raise DpradError(
+            f"data takes more than {limits.unpacked / 1e6:,.0f} MB unpacked. Load a smaller table."
+        )
 
 
 def _few(columns: int, limits: Limits) -> None:

@@ -26,14 +26,24 @@ class Bench:
     def __init__(self, seats: int | None = None) -> None:
         self.seats = seats or max(2, os.cpu_count() or 1)
         self.turn: asyncio.Semaphore | None = None
+        self.long: asyncio.Semaphore | None = None
         self.idle: list[_Seat] = []
         self.busy: set[_Seat] = set()
         self.leaving: set[asyncio.Task[None]] = set()
 
-    async def run(self, work: Callable[..., Any], *task: Any, seconds: float) -> Any:
-        """``work(*task)`` in another process, or a `DpradError` after this many seconds."""
-        if self.turn is None:
+    async def run(
+        self, work: Callable[..., Any], *task: Any, seconds: float, long: bool = False
+    ) -> Any:
+        """``work(*task)`` in another process, or a `DpradError` after this many seconds.
+
+        Work that may take `long` never occupies all processes.
+        """
+        if self.turn is None or self.long is None:
             self.turn = asyncio.Semaphore(self.seats)
+            self.long = asyncio.Semaphore(max(1, self.seats - 1))
+        if long:
+            async with self.long:
+                return await self.run(work, *task, seconds=seconds)
         await self.turn.acquire()
         seat = self.idle.pop() if self.idle else _Seat()
         self.busy.add(seat)

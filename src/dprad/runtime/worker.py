@@ -79,7 +79,9 @@ def _dumped(answer: tuple[bool, Any]) -> bytes:
         pickle.loads(raw)
         return raw
     except Exception as error:
-        kind, text = type(answer[1]).__name__, type(error).__name__
+        from dprad.errors import kind as name_of
+
+        kind, text = name_of(type(answer[1])), name_of(type(error))
         return pickle.dumps((False, TypeError(f"a {kind} cannot be pickled ({text})")))
 
 

@@ -738,7 +738,6 @@ def test_modules_of_modules_that_are_imported_late_are_seen(tmp_path, monkeypatc
         return out(record)
 
     before = digest(run)
-    assert "late_near" not in sys.modules and "late_far" not in sys.modules
     (tmp_path / "late_far.py").write_text("LEAK = 1\n")
     assert digest(run) != before
 
@@ -753,3 +752,50 @@ def test_registries_and_random_devices_can_be_kept(tmp_path):
 
     registry.add(run)
     assert audit(run, state=tmp_path / "s", **COIN).verdict == "consistent"
+
+
+# -- found by a sixth reader -----------------------------------------------------------------------
+def test_what_compiled_types_hold_is_seen():
+    import array
+    import types
+
+    polars = pytest.importorskip("polars")
+    assert digest(polars.DataFrame({"a": [1]})) != digest(polars.DataFrame({"a": [2]}))
+    assert digest(polars.DataFrame({"a": [1]})) == digest(polars.DataFrame({"a": [1]}))
+
+    class Numbers(array.array):
+        unit = "x"
+
+    assert digest(Numbers("d", [1.0])) != digest(Numbers("d", [2.0]))
+
+    class Table(dict):
+        __slots__ = ("share",)
+
+        def __init__(self, share):
+            self.share = share
+
+    assert digest(Table(0.1)) != digest(Table(0.2))
+
+    def made(share):
+        return types.new_class("Made", (), {}, lambda space: space.update(share=share))
+
+    assert digest(made(0.1)) != digest(made(0.2))
+    assert digest(10**5000) != digest(10**5000 + 1)
+
+
+def test_modules_imported_late_are_seen_as_they_are_now(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "late_rules.py").write_text("LEAK = 0\ndef __getattr__(name): return 1\n")
+
+    def run(record, rng):
+        import late_rules as own
+
+        return record + own.LEAK
+
+    before = digest(run)
+    assert digest(run) == before
+    monkeypatch.setattr("late_rules.LEAK", 1)
+    assert digest(run) != before
+    monkeypatch.setattr("late_rules.LEAK", 0)
+    monkeypatch.setattr("late_rules.__getattr__", lambda name: 2)
+    assert digest(run) != before

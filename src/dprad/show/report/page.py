@@ -210,7 +210,7 @@ def replaceable(file: Path) -> bool:
     """Whether this is a regular file, or nothing yet: a pipe or a terminal is written into."""
     step = file.absolute()
     for _ in range(40):  # links, one by one: those of open files lead through /proc
-        if str(step).startswith(("/dev/", "/proc/")):
+        if str(step).startswith(("/dev/fd", "/dev/std", "/proc/")):
             return False
         if not step.is_symlink():
             break

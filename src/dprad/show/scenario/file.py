@@ -24,7 +24,7 @@ from dprad.show.scenario.schema import SOURCES, Table, Wrong, structure
 # Most bytes of a scenario file.
 LONGEST = 1_000_000
 # Dotted keys with this many parts take the parser quadratic time.
-DEEP = r"""(?:[\w"'-]+[ \t]*\.[ \t]*){30}"""
+DEEP = r"""(?<![\w"'-])(?:[\w"'-]++[ \t]*+\.[ \t]*+){30}"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -149,7 +149,9 @@ def _plan(controls: Controls, told: Any, bench: Bench) -> None:
         if asked is None or limit is None:
             return DpradError(problem or "give a risk between 0 and 1.")
         try:
-            plan: Calibration = await bench.run(Question.plan, asked, float(limit), seconds=PLAN)
+            plan: Calibration = await bench.run(
+                Question.plan, asked, float(limit), seconds=PLAN, long=True
+            )
         except DpradError as error:
             return error
         return plan
@@ -192,7 +194,9 @@ class _Lines:
             while len(self.drawn) >= LINES:
                 self.drawn.pop(next(iter(self.drawn)))
             try:
-                self.drawn[key] = await self.bench.run(Question.line, asked, values, seconds=LINE)
+                self.drawn[key] = await self.bench.run(
+                    Question.line, asked, values, seconds=LINE, long=True
+                )
             except DpradError:
                 self.drawn[key] = None
         return self.drawn.get(key)
@@ -272,7 +276,7 @@ def _elsewhere(controls: Controls, told: Any, bench: Bench) -> None:
     @render.download_button(filename="report.html")
     async def report() -> Any:
         asked = controls.question().scenario(input.accepted())
-        yield await bench.run(_report, asked, seconds=REPORT)
+        yield await bench.run(_report, asked, seconds=REPORT, long=True)
 
 
 def _report(asked: Scenario) -> str:

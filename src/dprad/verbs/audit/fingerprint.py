@@ -24,16 +24,27 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dprad.errors import kind as name_of
 from dprad.mechanisms.black_box import BlackBox
-from dprad.verbs.audit.sources import INSTALLED, found, hashed, installed, of_module
+from dprad.verbs.audit.sources import INSTALLED, found, hashed, installed, of_module, own_module
 
 if TYPE_CHECKING:
     from dprad.verbs.audit.plan import Plan
 
-# The flag of classes that are written in Python.
-HEAP = 1 << 9
 # Attributes of a class that do not affect its behaviour.
-_SILENT = {"__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "__slots__"}
+_MACHINERY = {
+    "__name__", "__doc__", "__package__", "__loader__", "__spec__", "__path__", "__file__",
+    "__cached__", "__builtins__", "__annotations__", "__warningregistry__",
+}  # fmt: skip
+_SILENT = {
+    "__slotnames__",
+    "__dict__",
+    "__weakref__",
+    "__doc__",
+    "__module__",
+    "__annotations__",
+    "__slots__",
+}
 # Attributes of a function that are covered elsewhere, or do not matter.
 _PLAIN = {bool, int, str, bytes, complex, type(None), type(...), type(NotImplemented)}
 
@@ -90,7 +101,7 @@ class _Walk:
 
     def see(self, thing: Any) -> None:
         if type(thing) in _PLAIN:
-            self.say(type(thing).__name__, repr(thing))
+            self.say(type(thing).__name__, hex(thing) if type(thing) is int else repr(thing))
         elif type(thing) is float:
             self.say("float", thing.hex())
         elif id(thing) in self.met:
@@ -112,7 +123,7 @@ class _Walk:
     def _more(self, thing: Any) -> None:
         """For a subclass of a common type: its class, and its other contents."""
         self.see(type(thing))
-        self.see(dict(getattr(thing, "__dict__", {})))
+        self.see(_held(thing))
         self.see(getattr(thing, "default_factory", None))
 
     def apart(self, things: Any) -> None:
@@ -155,7 +166,7 @@ class _Walk:
             return
         # the user's own: its current contents, and those of the modules it uses
         for name, value in sorted(vars(thing).items()):
-            if not name.startswith("__"):
+            if name not in _MACHINERY:
                 self.say(name)
                 self.see(value)
 
@@ -177,6 +188,7 @@ class _Walk:
             self.see(thing.__code__)
             for module in sorted(_imported(thing.__code__)):
                 self.say(module, found(module, thing.__globals__.get("__package__")))
+                self.see(own_module(module, thing.__globals__.get("__package__")))
             for name in sorted(_names(thing.__code__)):
                 if name in thing.__globals__:
                     self.say(name)
@@ -206,9 +218,10 @@ class _Walk:
 
     def _class(self, thing: type) -> None:
         self.say("class", thing.__module__, thing.__qualname__)
-        if isinstance(thing.__module__, str) and installed(thing.__module__):
-            self.say(of_module(thing.__module__))
-            return
+        home = thing.__module__
+        if isinstance(home, str) and installed(home) and name_of(thing) == thing.__name__:
+            self.say(of_module(home))
+            return  # it can be found by its name; what was made while running is looked at
         self.see(thing.__bases__)
         if type(thing) is not type:
             self.see(type(thing))
@@ -223,18 +236,16 @@ class _Walk:
         tensor = getattr(thing, "detach", None)
         home = type(thing).__module__
         if isinstance(home, str) and home.partition(".")[0] == "torch" and callable(tensor):
-            self._array(tensor().cpu().numpy())
+            try:
+                self._array(tensor().cpu().numpy())
+            except (TypeError, RuntimeError):  # a kind of number that numpy does not have
+                self._reduced(thing)
             return
-        held = dict(getattr(thing, "__dict__", {}))
-        for kind in type(thing).__mro__:
-            for name in _slots(kind):
-                if hasattr(thing, name):
-                    held[name] = getattr(thing, name)
+        held = _held(thing)
         for name in sorted(held):
             self.say(name)
             self.see(held[name])
-        if not held or any(map(_compiled, type(thing).__mro__)):
-            self._reduced(thing)
+        self._reduced(thing)  # what compiled types hold shows only there
 
     def _reduced(self, thing: Any) -> None:
         """What a compiled type holds, as it is pickled."""
@@ -305,13 +316,18 @@ def _imported(code: types.CodeType) -> set[str]:
     return own.union(*map(_imported, inner))
 
 
+def _held(thing: Any) -> dict[str, Any]:
+    """The attributes of an object, those in slots too."""
+    held = dict(getattr(thing, "__dict__", {}))
+    for base in type(thing).__mro__:
+        for name in _slots(base):
+            if hasattr(thing, name):
+                held[name] = getattr(thing, name)
+    return held
+
+
 def _slots(kind: type) -> tuple[str, ...]:
     slots = vars(kind).get("__slots__", ())
     names = (slots,) if isinstance(slots, str) else tuple(s for s in slots if s not in _SILENT)
     hidden = f"_{kind.__name__.lstrip('_')}"  # how Python calls private names
     return tuple(f"{hidden}{n}" if n[:2] == "__" and n[-2:] != "__" else n for n in names)
-
-
-def _compiled(kind: type) -> bool:
-    """Whether a type is none of Python's own classes, and holds what only pickling shows."""
-    return kind is not object and not kind.__flags__ & HEAP

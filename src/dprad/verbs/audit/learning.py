@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from dprad.errors import DpradError
+from dprad.errors import DpradError, kind
 from dprad.numerics.arrays import FloatArray, IntArray
 from dprad.verbs.audit.certificates import lower_proportion, upper_proportion
 
@@ -199,7 +199,7 @@ def _key(output: Any) -> Any:
         return str(sorted(map(str, output.items() if isinstance(output, dict) else output)))
     if type(output).__hash__ is None:
         raise DpradError(
-            f"run returned a {type(output).__name__}, which cannot be compared. Return numbers, "
+            f"run returned a {kind(type(output))}, which cannot be compared. Return numbers, "
             "text, or lists or arrays of these."
         )
     return output

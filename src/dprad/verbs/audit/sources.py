@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 import functools
 import hashlib
+import importlib
 import importlib.metadata
 import importlib.util
 import pathlib
 import sys
 import sysconfig
+import types
 from importlib.machinery import ModuleSpec, PathFinder
 
 # Folders of Python itself and of installed packages.
@@ -31,6 +33,19 @@ def found(module: str, package: str | None) -> str:
         if not spec.origin.startswith(INSTALLED) and spec.origin.endswith(".py"):
             todo += [(inner, spec.parent) for inner in _named_imports(spec.origin)]
     return " ".join(f"{name}={seen[name]}" for name in sorted(seen))
+
+
+def own_module(module: str, package: str | None) -> types.ModuleType | None:
+    """One of the user's own modules, loaded as the function that imports it would load it."""
+    spec = _spec(module, package)
+    if spec is None or spec.origin is None or spec.origin.startswith(INSTALLED):
+        return None
+    if spec.name.partition(".")[0] == "dprad":
+        return None
+    try:
+        return importlib.import_module(spec.name)
+    except Exception:  # the function itself will say what is wrong with it
+        return None
 
 
 def _spec(name: str, package: str | None) -> ModuleSpec | None:
@@ -71,10 +86,12 @@ def _named_imports(path: str) -> set[str]:
 def installed(module: str | None) -> bool:
     """Whether a module is part of Python or dprad, or was installed."""
     top = (module or "builtins").partition(".")[0]
-    if top in sys.builtin_module_names or top in sys.stdlib_module_names or top == "dprad":
-        return top != "__main__"
+    if top == "__main__":
+        return False
     file = getattr(sys.modules.get(top), "__file__", None)
-    return file is not None and str(file).startswith(INSTALLED)
+    if file is None:  # built in, frozen, or not loaded
+        return top in sys.builtin_module_names or top in sys.stdlib_module_names
+    return top == "dprad" or str(file).startswith(INSTALLED)
 
 
 def of_module(name: str) -> str:

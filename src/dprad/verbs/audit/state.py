@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from dprad.errors import DpradError
+from dprad.errors import kind as name_of
 from dprad.runtime.journal import Journal
 
 _KEYS = {"phase", "chunk", "result", "first"}
@@ -92,7 +93,7 @@ def encode(value: Any) -> Any:
         raw = np.ascontiguousarray(value).tobytes().hex()
         return {kind: [value.dtype.str, list(np.shape(value)), raw]}
     raise DpradError(
-        f"run returned a {type(value).__name__}, which a state file cannot store exactly. Return "
+        f"run returned a {name_of(type(value))}, which a state file cannot store exactly. Return "
         "numbers, text, bytes, arrays, or lists, tuples, sets and dicts of these; or leave out "
         "state."
     )

@@ -164,7 +164,9 @@ def sample(
         try:
             outputs = mechanism.bound(rng)(read)
             count = len(outputs)
-        except (Exception, SystemExit) as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             raise DpradError(
                 f"run failed in the calls {first:,} to {first + len(read) - 1:,}: {told(error)}."
                 f"{HINT}"
@@ -182,7 +184,9 @@ def sample(
     for i, record in enumerate(records):
         try:
             results.append(run(record))
-        except (Exception, SystemExit) as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             raise DpradError(
                 f"run failed at call {first + i:,}, on {_which(labels[i])}: {told(error)}.{HINT}"
             ) from None
