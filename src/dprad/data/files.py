@@ -198,13 +198,16 @@ def _named(table: Any) -> None:
 
 def _pages(connection: Any, names: list[str], limits: Limits) -> None:
     """Refuse a Parquet file by what it says of itself, before anything is unpacked."""
-    ((columns, rows, size),) = connection.execute(
-        "SELECT max(n), sum(r), sum(b) FROM (SELECT count(*) FILTER (WHERE row_group_id = 0) AS n, "
+    ((columns, rows, size, longest),) = connection.execute(
+        "SELECT max(n), sum(r), sum(b), max(w) FROM (SELECT "
+        "max(strlen(path_in_schema)) AS w, count(*) FILTER (WHERE row_group_id = 0) AS n, "
         "sum(row_group_num_rows) FILTER (WHERE column_id = 0) AS r, "
         "sum(total_uncompressed_size) AS b FROM parquet_metadata($1) GROUP BY file_name)",
         [names],
     ).fetchall()
     _few(int(columns or 0), limits)
+    if int(longest or 0) > limits.text:
+        raise DpradError(f"data has a column whose name takes more than {limits.text:,} bytes.")
     if int(size or 0) > limits.unpacked:
         raise DpradError(
             f"data takes more than {limits.unpacked / 1e6:,.0f} MB unpacked. Load a smaller table."

@@ -8,7 +8,9 @@ from dprad.show.cli.options import Whole
 from dprad.show.cli.output import show
 
 
-def explore(scenario: Path | None = None, /, *, port: Whole = 8765, browser: bool = True) -> int:
+def explore(
+    scenario: Path | None = None, /, *, port: Whole | None = None, browser: bool = True
+) -> int:
     """Open a local web page to explore the questions; nothing leaves this machine. Ctrl-C stops it.
 
     Example: dprad explore --port 8765 --no-browser
@@ -18,7 +20,7 @@ def explore(scenario: Path | None = None, /, *, port: Whole = 8765, browser: boo
     scenario
         A scenario file to start with.
     port
-        The port of the page, on this machine only.
+        The port of the page, on this machine only; by default a free one, new for every start.
     browser
         Open it in a browser.
 

@@ -24,7 +24,7 @@ HOST = "127.0.0.1"
 def explore(
     scenario: Any = None,
     *,
-    port: int = 8765,
+    port: int | None = None,
     browser: bool = True,
     ready: Callable[[str], None] = lambda _: None,
 ) -> None:
@@ -32,7 +32,7 @@ def explore(
 
     The address contains a token that is new for every start; requests without it are refused.
     """
-    number = whole(port, "port", low=1)
+    number = 0 if port is None else whole(port, "port", low=1)
     if number > 65535:
         raise DpradError(f"port must be at most 65535, but is {port!r}.")
     try:
@@ -45,6 +45,7 @@ def explore(
         from dprad.show.web.app import make_app
         from dprad.show.web.guard import Guard
 
+        number = listener.getsockname()[1]
         token = secrets.token_urlsafe(24)
         address = f"http://{HOST}:{number}/{token}/"
         before, tempfile.tempdir = (

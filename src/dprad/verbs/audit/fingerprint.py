@@ -253,6 +253,8 @@ class _Walk:
             reduced = thing.__reduce_ex__(4)
         except Exception:  # a lock or a socket: nothing is visible
             return
+        if isinstance(reduced, str):  # by its name
+            self.say(type(thing).__module__, reduced)
         if isinstance(reduced, tuple):
             self.see([x for x in reduced[:3] if x is not None])
             for items in reduced[3:5]:  # the contents of such a list or dict

@@ -44,7 +44,7 @@ def own_module(module: str, package: str | None) -> types.ModuleType | None:
         return None
     try:
         return importlib.import_module(spec.name)
-    except Exception:  # the function itself will say what is wrong with it
+    except (Exception, SystemExit):  # the function itself will say what is wrong with it
         return None
 
 
