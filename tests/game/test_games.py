@@ -14,6 +14,7 @@ from dprad import DpradError, Prior, PureDP, Threat, assess
 from dprad.game import relations
 from dprad.game.game import play
 from dprad.game.sets import Singletons, Windows
+from dprad.mechanisms import GRR, OUE
 from dprad.model.losses import EARTH_RADIUS
 from oracles import random_instance
 
@@ -262,3 +263,27 @@ def test_many_near_places_come_in_blocks(rng, monkeypatch):
 def test_bad_input(make, words):
     with pytest.raises(DpradError, match=words):
         make()
+
+
+def test_functions_are_asked_again():
+    scale = [100.0]
+
+    def loss(targets, guesses):
+        return np.abs(np.subtract.outer(targets, guesses)) * scale[0]
+
+    prior, mechanism = Prior.uniform(9), GRR(epsilon=1.0, size=9)
+    strict = assess(mechanism, prior=prior, threat=Threat(loss=loss, eta=1))
+    scale[0] = 1.0  # the same function, which now counts neighbours too
+    wide = assess(mechanism, prior=prior, threat=Threat(loss=loss, eta=1))
+    truth = assess(mechanism, prior=prior, threat=Threat(loss="absolute", eta=1))
+    assert wide.rad == pytest.approx(truth.rad) and wide.rad != pytest.approx(strict.rad)
+    labels, bits = [0] * 9, OUE(epsilon=2.0, size=9)
+
+    def knows(_):
+        return list(labels)
+
+    before = assess(bits, prior=prior, threat=Threat(knows=knows))
+    labels[:] = range(9)
+    after = assess(bits, prior=prior, threat=Threat(knows=knows))
+    informed = assess(bits, prior=prior, threat=Threat(knows="everything"))
+    assert after.rad == pytest.approx(informed.rad) and after.rad > before.rad + 0.01

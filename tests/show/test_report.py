@@ -194,3 +194,24 @@ def test_figures(answers):
     silent = dprad.compare([channel], prior=Prior.uniform(2))
     with pytest.raises(DpradError, match="error to draw"):
         plots.plot_frontier(silent, figure.axes[0])
+
+
+def test_for_every_attacker_is_said_only_after_a_look(tmp_path, monkeypatch):
+    """The sentence holds at the value it names, for each attacker; else it is not there."""
+    text = (
+        "[population]\nuniform = 8\n[[threats]]\nname = 'one'\n[[threats]]\nname = 'two'\n"
+        "knows = 'everything'\n[[releases]]\nname = 'coded'\nmechanism = 'hadamard'\nepsilon = 1\n"
+        "[accepted]\nrisk = 0.1\n"
+    )
+    made = parse(text, name="s", folder=tmp_path)
+    told = checked(report_scenario(made, tmp_path / "r.html"))
+    value = float(re.search(r"coded: epsilon = ([\d.]+) keeps the extra risk", told).group(1))
+    for _, question in made.questions:
+        risk = dprad.assess(
+            mechanisms.HadamardResponse(epsilon=value, size=8),
+            prior=question.prior,
+            threat=question.threat,
+        )
+        assert risk.rad <= 0.1
+    monkeypatch.setattr("dprad.show.report.sections.keeps", lambda *_: False)
+    assert "for every attacker" not in checked(report_scenario(made, tmp_path / "r.html"))

@@ -130,11 +130,17 @@ def play(prior: Prior, threat: Threat) -> Game:
         )
     if not isinstance(threat, Threat):
         raise DpradError(f"threat must be a dprad.Threat, but is a {type(threat).__name__}.")
+    if callable(threat.knows) or callable(threat.loss):
+        return _prepare(prior, threat)  # what a function returns may change between two questions
     return _prepared(prior, threat)
 
 
 @lru_cache(maxsize=2)  # the same question is asked about many mechanisms, and many times about one
 def _prepared(prior: Prior, threat: Threat) -> Game:
+    return _prepare(prior, threat)
+
+
+def _prepare(prior: Prior, threat: Threat) -> Game:
     if prior.probabilities is not None:
         return _finite(prior, threat)
     if prior.kind == "continuous":

@@ -280,8 +280,8 @@ class Mechanism(ABC):
         return 1.0 if cls.noise is EPSILON else None
 
     @classmethod
-    def arguments(cls, values: Column, given: dict[str, Any]) -> dict[str, Any]:
-        """Arguments that follow from the values read, added to those given.
+    def arguments(cls, values: Column, given: dict[str, Any]) -> dict[str, Any]:  # noqa: ARG003
+        """Arguments that follow from the values read, added to those given; here none do.
 
         Parameters
         ----------
@@ -303,7 +303,7 @@ class Mechanism(ABC):
         {'epsilon': 1.0, 'size': 2}
 
         """
-        raise NotImplementedError
+        return given
 
     def spread(self, count: int) -> list[Any]:  # noqa: ARG002
         """Values that the mechanism can read, evenly spaced if they are numbers.

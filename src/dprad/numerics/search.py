@@ -26,6 +26,7 @@ class UnattainableError(Exception):
     value: float
     extreme: float
     every: bool
+    sampled: bool = False  # whether not all pieces were looked at
 
 
 @dataclass(slots=True)
@@ -86,7 +87,8 @@ class Search:
             weak = [b if self.rising else a for a, b in pieces[::step]]
             worst = max(weak, key=self.risk)
             if self.fits(worst):
-                raise UnattainableError(worst, self.risk(worst), every=True) from None
+                extreme = self.risk(worst)
+                raise UnattainableError(worst, extreme, every=True, sampled=step > 1) from None
             self.ended = True
             return limit.value
 
