@@ -244,10 +244,10 @@ def _unattainable(limit: UnattainableError, trial: _Trial, target: float) -> str
     what, name = trial.dial.called("the mechanism"), trial.dial.name
     risk = explain.MEASURES.get(trial.measure, f"bound {trial.measure}")
     if limit.every:
-        tried = " tried" if limit.sampled else ""
+        values = f"every {name or 'value'}{' tried' if limit.sampled else ''}"
         return (
-            f"every {name or 'value'}{tried} meets max_risk = {target:g}: the {risk} of {what} does "
-            f"not exceed {limit.extreme:.6g} (at {name or 'value'} = {limit.value:g}). There is "
+            f"{values} meets max_risk = {target:g}: the {risk} of {what} does not "
+            f"exceed {limit.extreme:.6g} (at {name or 'value'} = {limit.value:g}). There is "
             "nothing to calibrate."
         )
     if target == 0:
