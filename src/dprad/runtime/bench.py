@@ -47,7 +47,11 @@ class Bench:
         await self.turn.acquire()
         seat = self.idle.pop() if self.idle else _Seat()
         self.busy.add(seat)
-        answer = asyncio.wrap_future(seat.submit(work, *task))  # pickled in the thread of the seat
+        try:
+            answer = asyncio.wrap_future(seat.submit(work, *task))  # pickled in its thread
+        except BaseException:
+            self._free(seat)
+            raise
         try:
             result = await asyncio.wait_for(asyncio.shield(answer), seconds)
         except TimeoutError:

@@ -755,6 +755,18 @@ def test_registries_and_random_devices_can_be_kept(tmp_path):
 
 
 # -- found by a sixth reader -----------------------------------------------------------------------
+def test_how_far_a_generator_is_is_seen():
+    def counting(start):
+        for number in range(start, start + 5):
+            yield 2 * number
+
+    one, other = counting(0), counting(0)
+    assert digest(one) == digest(other) != digest(counting(1))
+    before = digest(other)
+    next(other)
+    assert digest(other) != before
+
+
 def test_what_compiled_types_hold_is_seen():
     import array
     import types

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from dprad.errors import DpradError
 from dprad.show.cli.output import show, show_json
 
 
@@ -54,6 +55,8 @@ def demo(
         for name, threat in threats.items()
     }
     if save is not None:
+        if save.exists():
+            raise DpradError(f"{save} already exists; choose another name.")
         patients.save(save)
     if json:
         plain = {

@@ -52,7 +52,7 @@ def make_app(scenario: Scenario | None = None, bench: Bench | None = None) -> Ap
     shared = Bench() if bench is None else bench
 
     def server(input: Inputs, output: Outputs, session: Session) -> None:  # noqa: A002, ARG001
-        controls = Controls(input, session, places, first)
+        controls = Controls(input, session, places, first, shared)
         told = _told(controls, shared)
         _answer(told)
         _plan(controls, told, shared)

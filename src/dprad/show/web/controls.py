@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import tempfile
@@ -13,6 +12,7 @@ from shiny import Inputs, Session, reactive, render, ui
 
 from dprad.errors import DpradError
 from dprad.model.parameters import EPSILON
+from dprad.runtime.bench import Bench
 from dprad.show.web.guard import uploaded
 from dprad.show.web.question import (
     PROMISE,
@@ -26,6 +26,8 @@ from dprad.show.web.question import (
 )
 
 LARGEST = 10_000
+# Seconds that reading a file may take.
+READ = 30.0
 NEAR = "A guess counts to within"
 
 
@@ -38,10 +40,11 @@ class Controls:
         session: Session,
         places: dict[str, Population],
         first: Question,
+        bench: Bench,
     ) -> None:
         self.input, self.places, self.first = input, places, first
         self.tasks: list[Any] = []  # what is computed for this session
-        self.place = _populations(input, session, places)
+        self.place = _populations(input, session, places, bench, self.tasks)
         self.shape = _shape(self.place)
         self.target = _target(input, self.shape, first)
         self.menu = _menu(self.place, self.target)
@@ -109,16 +112,25 @@ class Controls:
         return max(0.0, float(self.input.eta() or 0.0))
 
 
-def _populations(input: Inputs, session: Session, places: dict[str, Population]) -> Any:  # noqa: A002
+def _populations(
+    input: Inputs,  # noqa: A002
+    session: Session,
+    places: dict[str, Population],
+    bench: Bench,
+    tasks: list[Any],
+) -> Any:
     """The population, or a sentence that says why there is none yet."""
 
     @reactive.extended_task
     async def load(path: str, name: str) -> Population | str:
-        """In a thread of its own, so that nobody else waits; errors become a sentence."""
+        """In a process of its own, so that nobody else waits; errors become a sentence."""
         try:
-            return await asyncio.to_thread(from_file, path, name)
+            read: Population = await bench.run(from_file, path, name, seconds=READ, long=True)
         except DpradError as error:
             return str(error)
+        return read
+
+    tasks.append(load)
 
     @reactive.effect
     @reactive.event(input.file)

@@ -203,6 +203,12 @@ class _Walk:
         self.see({k: v for k, v in vars(thing).items() if k != "__wrapped__"})
         self.see(getattr(thing, "__wrapped__", None))
 
+    def _generator(self, thing: types.GeneratorType[Any, Any, Any]) -> None:
+        self.say("generator")
+        self.see(thing.gi_code)
+        frame = thing.gi_frame
+        self.see(None if frame is None else [frame.f_lasti, dict(frame.f_locals)])
+
     def _method(self, thing: types.MethodType) -> None:
         self.say("method")
         self.see(thing.__func__)
@@ -286,7 +292,7 @@ _KINDS: tuple[tuple[Any, Any], ...] = (
     (random.SystemRandom, _Walk._rough),
     (type({}.keys()) | type({}.values()) | type({}.items()), lambda w, x: w.see(list(x))),
     (weakref.ref, lambda walk, x: walk.see(x())),
-    (types.GeneratorType, lambda walk, x: walk.see(x.gi_code)),
+    (types.GeneratorType, _Walk._generator),
     (random.Random, lambda walk, x: walk.see(x.getstate())),
     (memoryview, lambda walk, x: walk.say("memory", x.tobytes())),
     (contextvars.ContextVar, lambda walk, x: (walk.say(x.name), walk.see(x.get(None)))),

@@ -8,6 +8,7 @@ import hashlib
 import importlib
 import importlib.metadata
 import importlib.util
+import os
 import pathlib
 import sys
 import sysconfig
@@ -15,7 +16,9 @@ import types
 from importlib.machinery import ModuleSpec, PathFinder
 
 # Folders of Python itself and of installed packages.
-INSTALLED = tuple({sysconfig.get_path(p) for p in ("stdlib", "platstdlib", "purelib", "platlib")})
+INSTALLED = tuple(
+    {sysconfig.get_path(p) + os.sep for p in ("stdlib", "platstdlib", "purelib", "platlib")}
+)
 
 
 def found(module: str, package: str | None) -> str:

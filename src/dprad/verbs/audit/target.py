@@ -157,7 +157,7 @@ class _Study:
             sound = all(0 <= i < len(self.places) for i in stored)
             if sound and all(len(outputs) == self.each for outputs in stored.values()):
                 return stored
-        except (KeyError, TypeError, ValueError, AttributeError):
+        except (LookupError, TypeError, ValueError, AttributeError, RecursionError):
             pass
         raise DpradError("the state file is damaged: the outputs used for learning cannot be read.")
 
