@@ -30,7 +30,7 @@ def loop(mechanism, rng):
             members = np.flatnonzero(bits)
             guess = rng.choice(members) if len(members) else -1
         else:
-            w = mechanism.subset
+            w = mechanism.members
             inside = rng.random() < mechanism.p
             others = rng.choice(m - 1, size=w - inside, replace=False)
             others = others + (others >= z)

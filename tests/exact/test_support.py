@@ -9,7 +9,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from dprad import Prior, Threat, assess
+from dprad import DpradError, Prior, Threat, assess
 from dprad.exact import support
 from dprad.mechanisms import BLH, GRR, OLH, OUE, SUE, Channel, SubsetSelection, UnaryEncoding
 from oracles import Instance, brute_force, random_instance
@@ -56,7 +56,7 @@ def mechanisms(m, epsilon):
     yield SUE(epsilon=epsilon, size=m), unary_channel(m, half / (half + 1), 1 / (half + 1))
     yield UnaryEncoding(size=m, p=0.7, q=0.2), unary_channel(m, 0.7, 0.2)
     subset = SubsetSelection(epsilon=epsilon, size=m)
-    yield subset, subset_channel(m, subset.subset, epsilon)
+    yield subset, subset_channel(m, subset.members, epsilon)
     blh = BLH(epsilon=epsilon, size=m)
     yield blh, hashing_channel(m, 2, blh.truth, blh.lie)
     near = GRR(epsilon=epsilon, size=m, delta=0.1)
@@ -90,7 +90,7 @@ def test_eight_values_and_any_partition(seed):
     oue, subset = OUE(epsilon=epsilon, size=m), SubsetSelection(epsilon=epsilon, size=m)
     channels = [
         (oue, unary_channel(m, oue.p, oue.q)),
-        (subset, subset_channel(m, subset.subset, epsilon)),
+        (subset, subset_channel(m, subset.members, epsilon)),
     ]
     for mechanism, channel in channels:
         instance = random_instance(rng, m, knows="part", kind="exact")
@@ -128,7 +128,7 @@ def test_formulas_of_the_paper():
         assert oue == pytest.approx((e - 1) / (2 * m) * (1 - (e / (1 + e)) ** (m - 1)), rel=1e-12)
         subset = SubsetSelection(epsilon=epsilon, size=m)
         risk = assess(subset, prior=Prior.uniform(m)).rad
-        w = subset.subset
+        w = subset.members
         assert risk == pytest.approx((subset.p * m - w) / (m * w), rel=1e-12)
         member = assess(
             OUE(epsilon=epsilon, size=m), prior=Prior.uniform(m), threat=Threat(knows="everything")
@@ -148,13 +148,56 @@ def test_risk_can_fall_where_epsilon_grows():
     prior = Prior.from_counts({0: 1, 1: 1, 2: 0, 3: 0, 4: 0, 5: 0})
     low = assess(SubsetSelection(epsilon=0.69, size=6), prior=prior)
     high = assess(SubsetSelection(epsilon=0.70, size=6), prior=prior)
-    sizes = [SubsetSelection(epsilon=e, size=6).subset for e in (0.69, 0.70)]
+    sizes = [SubsetSelection(epsilon=e, size=6).members for e in (0.69, 0.70)]
     assert sizes[0] >= sizes[1]
     steps = [
         assess(SubsetSelection(epsilon=e, size=6), prior=prior).rad for e in np.linspace(0, 3, 61)
     ]
     assert np.any(np.diff(steps) < -1e-3)
     assert low.rad > 0 and high.rad > 0
+
+
+@pytest.mark.parametrize(
+    ("m", "epsilon", "subset", "expected"),
+    [
+        (11, 1.0, "floor", 0.0974),
+        (11, 1.0, "round", 0.0774),
+        (5356, 8.0, "floor", 0.357),
+        (5356, 8.0, "round", 0.263),
+        (11, 1.0, 5, 0.0478),
+    ],
+)
+def test_rules_for_the_size_of_a_subset(m, epsilon, subset, expected):
+    mechanism = SubsetSelection(epsilon=epsilon, size=m, subset=subset)
+    digits = len(str(expected)) - 2
+    assert round(assess(mechanism, prior=Prior.uniform(m)).rad, digits) == expected
+    assert SubsetSelection(epsilon=epsilon, size=m) == SubsetSelection(
+        epsilon=epsilon, size=m, subset="floor"
+    )
+
+
+@pytest.mark.parametrize("rule", ["floor", "round"])
+@pytest.mark.parametrize("m", [2, 7, 10])
+def test_sizes_step_at_the_edges_and_nowhere_else(rule, m):
+    def members(epsilon):
+        return SubsetSelection(epsilon=epsilon, size=m, subset=rule).members
+
+    edges = SubsetSelection(epsilon=1.0, size=m, subset=rule).edges()
+    for edge in edges:
+        assert members(edge - 1e-6) == members(edge + 1e-6) + 1
+    grid = np.linspace(0.0, 5.0, 2001)
+    steps = sum(members(a) - members(b) for a, b in itertools.pairwise(grid))
+    assert steps == len(edges)
+    exact = {"floor": math.floor, "round": lambda x: math.floor(x + 0.5)}[rule]
+    for w in range(1, m // 2 + 1):  # a whole number is not lost to rounding
+        if m > 2 * w:
+            assert members(math.log(m / w - 1)) == max(1, exact(w))
+
+
+@pytest.mark.parametrize("subset", ["ceil", 0, 12, 2.5, None])
+def test_sizes_that_cannot_be(subset):
+    with pytest.raises(DpradError, match="subset"):
+        SubsetSelection(epsilon=1.0, size=11, subset=subset)
 
 
 def test_subset_selection_with_a_million_values():
@@ -165,7 +208,7 @@ def test_subset_selection_with_a_million_values():
     prior = Prior.from_probabilities(rng.dirichlet(np.ones(m)))
     risk = assess(subset, prior=prior).rad
     pi = np.sort(prior.probabilities)[::-1]
-    w = subset.subset
+    w = subset.members
     # 60 terms in 40 digits are enough: the chance that none of the 60 likeliest is in is 1e-4
     with mpmath.workdps(40):
         lift = 1 - mpmath.exp(-epsilon)

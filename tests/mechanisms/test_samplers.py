@@ -88,7 +88,7 @@ def test_subsets_are_uniform_however_they_begin(epsilon, small, rng, monkeypatch
 def test_pairs_in_large_subsets(epsilon, rng):
     """How often two values are in together: what uniform sets of that size would give."""
     mechanism, n = SubsetSelection(epsilon=epsilon, size=700), 20_000
-    w, p = mechanism.subset, mechanism.p
+    w, p = mechanism.members, mechanism.p
     sets = mechanism.sample(np.full(n, 123), rng)
     assert np.all(packed.count(sets) == w)
     bits = packed.unpack(sets, 700)

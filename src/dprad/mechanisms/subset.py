@@ -1,17 +1,19 @@
 """Subset selection: report a random set of w values, more often one that contains the truth.
 
-One rule for w everywhere: ``max(1, round(m/(e^epsilon + 1)))``, halves up. The paper mixes rounding
-and flooring. Because w is a whole number, the risk can fall where epsilon grows past a step.
-Outputs are packed bits (`bits.py`).
+The size w is ``max(1, floor(m/(e^epsilon + 1)))``, as in the paper, the nearest whole number to
+that, or given. Smaller sets tell more about who is in them, so the default is also the safe side
+for somebody who does not know which rule a vendor uses. Because w is a whole number, the risk can
+fall where epsilon grows past a step. Outputs are packed bits (`bits.py`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from dprad.errors import DpradError, one_of, whole
 from dprad.mechanisms import bits as packed
 from dprad.mechanisms.base import Card, quotient
 from dprad.mechanisms.bits import Words
@@ -26,11 +28,13 @@ SMALL, BELOW = 100, 2.0
 # Missing members are added at once if there are more than this on average; the rest one by one, in
 # this many tries in a row.
 MANY, TRIES = 8, 4
+# What is added before the size is cut to a whole number; for "floor", what rounding may have taken.
+_ADDED = {"floor": 1e-9, "round": 0.5}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubsetSelection(SetMechanism):
-    """A uniformly random set of `subset` values that contains the truth with probability p.
+    """A random set of w values that contains the truth with probability p.
 
     Parameters
     ----------
@@ -38,16 +42,23 @@ class SubsetSelection(SetMechanism):
         Privacy loss, at least 0. Smaller is more private.
     size
         Number of possible values; the codes are 0 .. size-1.
+    subset
+        How large the sets are: ``"floor"`` (the paper's rule, and the larger risk where the two
+        differ), ``"round"`` (nearer to the size with the least error of estimated frequencies), or
+        a number.
 
     Examples
     --------
-    >>> SubsetSelection(epsilon=1.0, size=10).subset
+    >>> SubsetSelection(epsilon=1.0, size=10).members
+    2
+    >>> SubsetSelection(epsilon=1.0, size=10, subset="round").members
     3
 
     """
 
     epsilon: float
     size: int
+    subset: int | Literal["floor", "round"] = "floor"
 
     card: ClassVar = Card(
         name="subset",
@@ -60,29 +71,35 @@ class SubsetSelection(SetMechanism):
 
     def __post_init__(self) -> None:
         check_parameters(self)
+        if isinstance(self.subset, str):
+            one_of(self.subset, "subset", _ADDED)
+        elif whole(self.subset, "subset", low=1) > self.size:
+            raise DpradError(f"subset must be at most size, {self.size}, but is {self.subset!r}.")
 
     @property
-    def subset(self) -> int:
+    def members(self) -> int:
         """The number of values reported, w."""
+        if not isinstance(self.subset, str):
+            return int(self.subset)
         shrink = float(np.exp(-self.epsilon))
-        return max(1, int(np.floor(self.size * shrink / (1.0 + shrink) + 0.5)))
+        return max(1, int(self.size * shrink / (1.0 + shrink) + _ADDED[self.subset]))
 
     @property
     def p(self) -> float:
         """Chance that the truth is among them."""
-        w, m = self.subset, self.size
+        w, m = self.members, self.size
         return w / (w + (m - w) * float(np.exp(-self.epsilon)))
 
     @property
     def guarantee(self) -> PureDP:
         """epsilon-DP for replaced records."""
-        trivial = self.subset == self.size
+        trivial = self.members == self.size
         return PureDP(0.0 if trivial else self.epsilon, neighbours=REPLACE_ONE)
 
     @property
     def supports(self) -> Supports:
         """Drawing without replacement; ratios one by one, which keeps all digits."""
-        w, m, p = self.subset, self.size, self.p
+        w, m, p = self.members, self.size, self.p
 
         def without(n: int, inside: int) -> FloatArray:
             """Chance that k given values miss `inside` draws from m - 1, for k = 0 .. n."""
@@ -110,7 +127,7 @@ class SubsetSelection(SetMechanism):
         or empty. The truth is put in or left out at the end.
         """
         codes = categories(records, self.size, "SubsetSelection").reshape(-1)
-        m, w, none = self.size, self.subset, np.zeros(len(codes), dtype=bool)
+        m, w, none = self.size, self.members, np.zeros(len(codes), dtype=bool)
         truth = rng.random(len(codes)) < self.p
         wanted = w - truth.astype(np.intp)  # among the m - 1 others
         share = (w - BELOW * np.sqrt(w)) / m if w > SMALL else 0.0
@@ -144,7 +161,7 @@ class SubsetSelection(SetMechanism):
         """Log-probability of outputs given records; broadcasts over the leading axes."""
         from scipy.special import gammaln
 
-        w, m = self.subset, self.size
+        w, m = self.members, self.size
 
         def log_choose(n: int, k: int) -> float:
             return float(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)) if n >= k else 0.0
@@ -158,22 +175,20 @@ class SubsetSelection(SetMechanism):
 
     def variance(self, people: int = 1) -> float:
         """Variance of the estimated frequency of a rare value from `people` reports."""
-        w, m, p = self.subset, self.size, self.p
+        w, m, p = self.members, self.size, self.p
         if m == w:
             return float("inf")
         q = (w - p) / (m - 1)  # chance that another value is reported
         return quotient(q * (1.0 - q), people * (p - q) ** 2)
 
-    @property
-    def members(self) -> int:
-        """The set size w."""
-        return self.subset
-
     def edges(self) -> list[float]:
         """Where w steps down."""
-        odds = self.size / (np.arange(1, self.size // 2 + 2) + 0.5) - 1.0
+        if not isinstance(self.subset, str):
+            return []
+        steps = np.arange(2, self.size // 2 + 3) - _ADDED[self.subset]
+        odds = self.size / steps - 1.0
         return [float(e) for e in np.log(odds[odds > 1.0])]
 
     def describe(self) -> dict[str, Any]:
         """The arguments, and w."""
-        return {**super(SubsetSelection, self).describe(), "subset": self.subset}
+        return {**super(SubsetSelection, self).describe(), "members": self.members}

