@@ -187,7 +187,7 @@ class SubsetSelection(SetMechanism):
             return []
         steps = np.arange(2, self.size // 2 + 3) - _ADDED[self.subset]
         odds = self.size / steps - 1.0
-        return [float(e) for e in np.log(odds[odds > 1.0])]
+        return [float(e) for e in np.log(odds[odds > 1.0 + 1e-8])]
 
     def describe(self) -> dict[str, Any]:
         """The arguments, and w."""
