@@ -75,12 +75,16 @@ def random_instance(rng: np.random.Generator, m: int, *, knows=None, kind=None) 
 
 
 def attacks(instance: Instance) -> np.ndarray:
-    """Every set of records an attack can be right about: one success set, or none, a fiber."""
+    """Every set of records an attack can be right about: one success set, or none, a fiber (none
+    only if some guess is right about nobody of positive probability, where one must guess).
+    """
     choices = []
     for x in np.unique(instance.fiber):
         inside = instance.fiber == x
         options = {tuple(inside & instance.success[:, g]) for g in range(len(instance.pi))}
-        choices.append([np.array(o) for o in options | {tuple(np.zeros_like(inside))}])
+        if not instance.threat.must_guess:
+            options |= {tuple(np.zeros_like(inside))}
+        choices.append([np.array(o) for o in options])
     sets = {tuple(np.logical_or.reduce(pick)) for pick in itertools.product(*choices)}
     return np.array(sorted(sets), dtype=bool)
 
@@ -148,7 +152,7 @@ def brute_force(instance: Instance, channel: np.ndarray) -> tuple[float, float]:
     for output in channel.T:
         pbar = float(pi @ output)
         for x in set(instance.fiber.tolist()):
-            gains, hits = [0.0], [0.0]
+            gains, hits = ([], []) if instance.threat.must_guess else ([0.0], [0.0])
             for g in range(len(pi)):
                 inside = (instance.fiber == x) & instance.success[:, g]
                 gains.append(sum(pi[z] * (output[z] - pbar) for z in np.flatnonzero(inside)))

@@ -384,7 +384,8 @@ def test_an_envelope_by_hand(seed, knows):
     a, b, mass = rng.normal(size=(7, 3)), rng.normal(size=(7, 3)), rng.random(7)
     up, down, gap = rng.random(3), rng.random(3), np.array([0.1, 1.0, 4.0])
     begin = np.array([0, 3])
-    total, luck = envelope._envelope(a, b, gap, begin, (mass, up, down, knows == "everything"))
+    passing = envelope.Passing(mass, knows == "everything")
+    total, luck = envelope._envelope(a, b, gap, begin, passing, (up, down))
     alone, nothing = envelope._envelope(a, b, gap, begin, None)
     expected = np.zeros(3)
     for g in range(3):
@@ -406,15 +407,15 @@ def test_a_guess_that_gains_nothing_is_made_unless_it_is_about_membership(member
     """Lines that are zero from end to end: a tie with passing."""
     flat, one = np.zeros((2, 1)), np.ones(1)
     begin, mass = np.array([0]), np.array([0.3, 0.7])
-    given = (mass, one, one, membership)
-    total, luck = envelope._envelope(flat, flat, one, begin, given)
+    given = envelope.Passing(mass, membership), (one, one)
+    total, luck = envelope._envelope(flat, flat, one, begin, *given)
     whole = -np.expm1(-1.0)  # (1/2) int (e^(s - 1) + e^-s)
     assert total == 0.0
     assert luck == pytest.approx(0.0 if membership else 0.7 * whole)
     # falling from zero: a pass; rising from zero: a guess
     for slope, named in ((-1.0, 0.0), (1.0, 0.7)):
         lines = -slope * np.exp(-1.0) * np.ones((2, 1)), slope * np.ones((2, 1))
-        found = envelope._envelope(*lines, one, begin, given)
+        found = envelope._envelope(*lines, one, begin, *given)
         assert found[1] == pytest.approx(named * whole, abs=1e-9)
         assert (found[0] > 0.01) == (slope > 0)
 

@@ -93,6 +93,8 @@ def player(attack: Attack, question: Question) -> Play:
                 f"{len(records)} outputs."
             )
         try:
+            if question.threat.must_guess and any(g is None for g in guesses):
+                raise DpradError("attack must always guess (must_guess=True), but passed (None).")
             codes = [-1 if g is None else number[g] for g in guesses]
         except (KeyError, TypeError):
             strange = next(g for g in guesses if g is not None and not _known(g, number))

@@ -131,6 +131,10 @@ class OptimalAttack:
             rng = np.random.default_rng(seed(rng))
         outputs = self.mechanism.checked(outputs)
         codes = self.codes(outputs, self._fibers(known, _length(outputs)), rng)
+        if self.game.spare is not None:
+            # who must guess names somebody impossible instead of passing
+            fiber = self._fibers(known, len(codes))
+            codes = np.where(codes < 0, self.game.spare[fiber], codes)
         guesses = np.empty(len(codes), dtype=object)
         values = self.game.guesses.tolist()
         guesses[:] = [values[c] if c >= 0 else None for c in codes.tolist()]
@@ -166,7 +170,7 @@ class OptimalAttack:
         guess = np.full(count, -1, dtype=np.intp)
         if not len(sets.mass):
             return guess
-        values = self.single
+        values = self.single if game.forced is None else None
         quick = None if values is None else _quick(self.mechanism, game, values, outputs, rng)
         if quick is not None:
             return quick(fiber)
@@ -200,7 +204,8 @@ class OptimalAttack:
                 # a random one of those that tie, by one random number per output
                 pick = lottery[a + here] * tied.sum(axis=1)
                 chosen = np.argmax(np.cumsum(tied, axis=1) > pick[:, None], axis=1)
-                named = np.where(best >= limit, sets.guess[low:high][chosen], -1)
+                made = (best >= limit) | bool(game.must(np.array([x])).any())
+                named = np.where(made, sets.guess[low:high][chosen], -1)
                 guess[a + here] = named
         return guess
 

@@ -152,7 +152,9 @@ def _listed(game: Classes) -> Separations:
     member = sets.members(m)
     attacks = np.zeros((1, m), dtype=bool)
     for x in np.unique(sets.fiber):
-        options = np.vstack([member[sets.fiber == x], np.zeros((1, m), dtype=bool)])
+        options = member[sets.fiber == x]
+        if not game.must(np.array([x])).any():
+            options = np.vstack([options, np.zeros((1, m), dtype=bool)])
         attacks = (attacks[:, None, :] | options[None, :, :]).reshape(-1, m)
     mass = attacks @ pi
     groups: dict[bytes, tuple[FloatArray, float]] = {}

@@ -109,7 +109,7 @@ def sum_over_outputs(joint: Joint, game: Classes, method: str) -> Solution:
     if len(sets.mass) == 0 or len(joint.pbar) == 0:
         return Solution(rad=0.0, success_out=0.0, rero=0.0, method=method)
     plain = game.nothing_known and not game.membership and game.probabilities.max() <= HEAVY
-    if isinstance(sets, Singletons) and plain:
+    if isinstance(sets, Singletons) and plain and game.forced is None:
         totals = _by_rows(joint, sets)
     else:
         totals = _by_columns(joint, game)
@@ -160,6 +160,7 @@ def _by_columns(joint: Joint, game: Classes) -> tuple[float, float, float]:
     begin = starts(sets.fiber)
     run = np.repeat(np.arange(len(begin)), np.diff(np.r_[begin, len(sets.fiber)]))
     classes = slice(0, len(pi))
+    must = game.must(sets.fiber[begin])
     rad = success_out = rero = 0.0
     step = max(1, block(4 * BLOCK_ENTRIES) // max(len(pi), len(sets.mass)))
     for a in range(0, len(joint.pbar), step):
@@ -169,7 +170,7 @@ def _by_columns(joint: Joint, game: Classes) -> tuple[float, float, float]:
         rero += float(_best(sets.sums(weight), begin).sum())
         gain = sets.sums(gains(weight, pi, pbar))
         best = _best(gain, begin)
-        rad += float(np.maximum(best, 0.0).sum())
+        rad += float(np.maximum(best, 0.0, where=~must, out=best.copy()).sum())
         near = TIE * pbar
         if len(begin) == len(gain):
             # one set per fiber; a tie with passing is a pass if all is known
@@ -180,7 +181,7 @@ def _by_columns(joint: Joint, game: Classes) -> tuple[float, float, float]:
             # the likeliest of the guesses that tie
             chosen = _best(np.where(tied, sets.mass[:, None], 0.0), begin)
         guess = best > near if game.membership else best >= -near
-        success_out += float(np.sum(np.where(guess, chosen, 0.0) @ pbar))
+        success_out += float(np.sum(np.where(guess | must, chosen, 0.0) @ pbar))
         tell("outputs", columns.stop, len(joint.pbar))
     return rad, success_out, rero
 

@@ -22,7 +22,7 @@ around it, which ends where P/X reaches its own height. O(m log m).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -88,11 +88,20 @@ def solve_laplace(
 Totals = tuple[float, float, float]  # RAD, luck and hits
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Passing:
+    """Masses of the sets, whether a tie is a pass, and the fibers (rows) without one."""
+
+    mass: FloatArray
+    tie: bool
+    must: BoolArray = field(default_factory=lambda: np.zeros((1, 1), dtype=bool))
+
+
 def _between(game: Classes, sets: Sets, weight: Any, points: FloatArray) -> Totals:
     """All gaps, by the fastest method that applies."""
     if len(points) == 1 or not len(sets.mass):
         return 0.0, 0.0, 0.0
-    if game.probabilities.max() <= HEAVY:
+    if game.probabilities.max() <= HEAVY and game.forced is None:
         line = _Line.of(game, weight)
         if line is not None:
             return line.between(points, game.membership)
@@ -100,6 +109,7 @@ def _between(game: Classes, sets: Sets, weight: Any, points: FloatArray) -> Tota
             return _alone(sets, weight, points)
     total = np.zeros(3)
     begin, whole = starts(sets.fiber), sets.sizes == weight.shape[0]
+    passing = Passing(sets.mass, game.membership, game.must(sets.fiber[begin]))
     step = max(1, block(BLOCK_ENTRIES) // max(len(points), *weight.shape, len(sets.mass)))
     for k in range(0, len(points) - 1, step):
         lower, upper = points[:-1][k : k + step], points[1:][k : k + step]
@@ -114,7 +124,7 @@ def _between(game: Classes, sets: Sets, weight: Any, points: FloatArray) -> Tota
             sets.sums(gains(side.copy(), game.probabilities, mean))
             for side, mean in zip((right, left), pbar, strict=True)
         ]
-        total += _gaps(seen_by, gain, pbar, upper - lower, begin, sets.mass, whole, game.membership)
+        total += _gaps(seen_by, gain, pbar, upper - lower, begin, whole, passing)
         tell("values", k + len(lower), len(points) - 1)
     return float(total[0]), float(total[1]), float(total[2])
 
@@ -206,8 +216,8 @@ class _Line:
                 begin = np.zeros(1, dtype=np.intp)
                 gain = [up - mass[:, None] * all_up, down - mass[:, None] * all_down]
                 total += _gaps(
-                    (up, down), gain, (all_up, all_down), upper - lower, begin, mass, whole,
-                    membership,
+                    (up, down), gain, (all_up, all_down), upper - lower, begin, whole,
+                    Passing(mass, membership),
                 )  # fmt: skip
             tell("values", j, len(points) - 1)
         return float(total[0]), float(total[1]), float(total[2])
@@ -310,15 +320,14 @@ def _gaps(
     pbar: tuple[FloatArray, FloatArray],
     gap: FloatArray,
     begin: IntArray,
-    mass: FloatArray,
     whole: BoolArray,
-    membership: bool,
+    passing: Passing,
 ) -> Totals:
     """RAD, luck and hits of some gaps: coefficients of 1/y and of y, of sets (rows), everyone."""
     hits = _envelope(*seen, gap, begin, None)[0]
     for part in gain:
         part[whole] = 0.0  # a set of all classes gains nothing, exactly
-    rad, luck = _envelope(gain[0], gain[1], gap, begin, (mass, *pbar, membership))
+    rad, luck = _envelope(gain[0], gain[1], gap, begin, passing, pbar)
     return rad, luck, hits
 
 
@@ -327,16 +336,17 @@ def _envelope(
     b: FloatArray,
     gap: FloatArray,
     begin: IntArray,
-    passing: tuple[FloatArray, FloatArray, FloatArray, bool] | None,
+    passing: Passing | None,
+    pbar: tuple[FloatArray, FloatArray] | None = None,
 ) -> tuple[float, float]:
     """The integral under the envelope of the lines a + b u, summed over fibers and gaps (columns).
 
     Small gaps, on which u is close to one, are processed in u - 1, so that no digits are lost.
-    With `passing` (masses, the two coefficients of pbar, whether a tie is a pass) the zero line is
-    one of them, and the prior mass of what is named, integrated against pbar, comes second.
+    With `passing` the zero line is one of them where it is allowed, and the prior mass of what is
+    named, integrated against pbar (its two coefficients), comes second.
     """
     runs = Runs.of(begin, len(a))
-    mass = np.zeros((len(a), 1)) if passing is None else passing[0][:, None]
+    mass = np.zeros((len(a), 1)) if passing is None else passing.mass[:, None]
     gap = np.minimum(gap, MAX_EXPONENT)
     zero = np.where(gap < 1.0, 1.0, 0.0)  # the origin of u
     h, end = np.exp(-gap / 2), np.where(gap < 1.0, np.expm1(gap), np.exp(gap))
@@ -348,7 +358,8 @@ def _envelope(
     slope, line, named = steepest(a, b, mass, start >= runs.spread(best - near), runs)
     if passing is not None:
         # the zero line: if it is higher, or as high and rising above, or (by rule) not beaten
-        idle = (best < -near) | ((best <= near) & ((slope < 0) | (passing[3] & (slope == 0))))
+        idle = (best < -near) | ((best <= near) & ((slope < 0) | (passing.tie & (slope == 0))))
+        idle &= ~passing.must
         slope, line, named = (np.where(idle, 0.0, x) for x in (slope, line, named))
     at = np.broadcast_to(at, slope.shape)
     total = luck = 0.0
@@ -360,7 +371,7 @@ def _envelope(
         following = -runs.top(-cross)
         if passing is not None:
             sinks = np.full(slope.shape, np.inf)
-            np.divide(-line, slope, out=sinks, where=slope < 0)
+            np.divide(-line, slope, out=sinks, where=(slope < 0) & ~passing.must)
             following = np.minimum(following, sinks)
         following = np.maximum(following, at)
         stop = np.minimum(following, end)
@@ -369,8 +380,8 @@ def _envelope(
         step = (stop - at) / (y1 + y2)
         inverse = step / (y1 * y2)
         total += float(np.sum(h * (line * inverse + slope * (step - zero * inverse)))) / 2
-        if passing is not None:
-            luck += float(np.sum(named * h * (passing[1] * inverse + passing[2] * step))) / 2
+        if pbar is not None:
+            luck += float(np.sum(named * h * (pbar[0] * inverse + pbar[1] * step))) / 2
         done = following >= end
         if done.all():
             return total, luck

@@ -23,7 +23,9 @@ from dprad.numerics.arrays import FloatArray, IntArray, distinct
 
 
 def closed_form(mechanism: GRR, game: Classes, codes: IntArray, pi: FloatArray) -> Solution | None:
-    """The solution, or None if one code belongs to several classes."""
+    """The solution, or None if one code belongs to several classes, or passing is not allowed."""
+    if game.forced is not None:
+        return None
     sets: Any = game.sets
     kept = np.flatnonzero(game.class_of >= 0)
     classes = len(game.probabilities)

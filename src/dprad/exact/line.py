@@ -27,7 +27,7 @@ from dprad.game.sets import starts
 from dprad.mechanisms.density import Density
 from dprad.mechanisms.gaussian import Gaussian
 from dprad.numerics import legendre
-from dprad.numerics.arrays import HEAVY, FloatArray, IntArray, gains
+from dprad.numerics.arrays import HEAVY, BoolArray, FloatArray, IntArray, gains
 from dprad.runtime.memory import block
 
 # The required error, the most halvings to reach it, and the largest error that is still accepted.
@@ -171,7 +171,7 @@ def _refine(
     the rivals of groups, in order.
     """
     sets = game.sets
-    slots, begin = _slots(sets.fiber, passing)
+    slots, begin = _slots(sets.fiber, passing, game.forced)
     zero = np.zeros((len(half), 1, legendre.TERMS))
     rows = np.concatenate([series, zero], axis=1)[:, slots].reshape(-1, legendre.TERMS)
     mass = np.tile(np.r_[sets.mass, 0.0][slots], len(half))
@@ -219,17 +219,20 @@ def _ahead(rows: FloatArray, own: FloatArray) -> tuple[FloatArray, FloatArray]:
     return wobble + d[:, 1], wobble - d[:, 1]
 
 
-def _slots(fiber: IntArray, passing: int | None) -> tuple[IntArray, IntArray]:
-    """Sets by fiber, with a pass (the last index) before or after those of each; where runs
-    begin.
+def _slots(
+    fiber: IntArray, passing: int | None, forced: BoolArray | None
+) -> tuple[IntArray, IntArray]:
+    """Sets by fiber, with a pass (the last index) before or after those of each, where that is
+    possible; where runs begin.
     """
     begin = starts(fiber)
     if passing is None:
         return np.arange(len(fiber)), begin
+    free = np.ones(len(begin), dtype=bool) if forced is None else ~forced[fiber[begin]]
     ends = np.r_[begin[1:], len(fiber)]
     where = begin if passing == 0 else ends
-    slots = np.insert(np.arange(len(fiber)), where, len(fiber))
-    return slots, begin + np.arange(len(begin))
+    slots = np.insert(np.arange(len(fiber)), where[free], len(fiber))
+    return slots, begin + np.r_[0, np.cumsum(free)[:-1]]
 
 
 def _beyond(distance: FloatArray) -> FloatArray:

@@ -61,13 +61,17 @@ def estimate(
         done += drawn.shape[1]
         tell("draws", done, sampling.trials)
     gain, luck, hits = np.concatenate(blocks, axis=1)
+    interval = betting(gain, sampling.confidence)
+    if game.forced is not None:  # somebody who must guess may lose
+        low, high = betting((1.0 + gain) / 2, sampling.confidence)
+        interval = (max(0.0, 2 * low - 1), 2 * high - 1)
     return Solution(
         rad=float(gain.mean()),
         success_out=float(luck.mean()),
         rero=float(hits.mean()),
         method=method,
         kind="estimate",
-        interval=betting(gain, sampling.confidence),
+        interval=interval,
     )
 
 
@@ -91,13 +95,15 @@ def brackets(game: Classes, weight: Any, log: FloatArray) -> FloatArray:
     named = np.where(gain >= best[run] - 1e-12, sets.mass[:, None], 0.0)
     chosen = np.maximum.reduceat(named, begin, axis=0)
     guess = best > 1e-12 if game.membership else best >= -1e-12
+    must = game.must(sets.fiber[begin])
     terms = [
-        np.maximum(best, 0.0).sum(axis=0),
-        np.where(guess, chosen, 0.0).sum(axis=0),
+        np.where(must, best, np.maximum(best, 0.0)).sum(axis=0),
+        np.where(guess | must, chosen, 0.0).sum(axis=0),
         np.maximum.reduceat(hit, begin, axis=0).sum(axis=0),
     ]
     # rounding may push a term slightly out of [0, 1]
-    return np.asarray(np.clip(np.stack(terms), 0.0, 1.0))
+    least = 0.0 if game.forced is None else -1.0
+    return np.asarray(np.clip(np.stack(terms), least, 1.0))
 
 
 def part(outputs: Any, some: Any) -> Any:

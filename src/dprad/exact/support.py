@@ -28,9 +28,11 @@ from dprad.numerics.arrays import FloatArray, IntArray, distinct
 def closed_form(
     mechanism: SupportMechanism, game: Classes, codes: IntArray, pi: FloatArray
 ) -> Solution | None:
-    """The solution, or None if a class reads several values or a set has several classes."""
+    """The solution, or None if a class reads several values, a set has several classes, or passing
+    is not allowed.
+    """
     sets, kept = game.sets, np.flatnonzero(pi > 0)
-    if not isinstance(sets, Singletons):
+    if not isinstance(sets, Singletons) or game.forced is not None:
         return None
     pairs = distinct(game.class_of[kept] * mechanism.size + codes[kept])[0]
     if len(pairs) != len(game.probabilities):

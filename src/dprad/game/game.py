@@ -22,7 +22,7 @@ import numpy as np
 
 from dprad.errors import DpradError
 from dprad.game.relations import relate
-from dprad.game.sets import Relation, Sets, Singletons, Windows, tops
+from dprad.game.sets import Relation, Sets, Singletons, Windows, starts, tops
 from dprad.model.priors import Prior
 from dprad.model.threats import Threat, target_values
 from dprad.numerics.arrays import BoolArray, Column, FloatArray, IntArray, distinct, unlike
@@ -73,7 +73,8 @@ class Classes(Game):
     """The classes of a finite game: all that an exact solver needs.
 
     For each class its `probabilities` and `fiber`; for each record its probability `pi` and its
-    class `class_of` (-1 if the probability is zero).
+    class `class_of` (-1 if the probability is zero). `forced` says in which fibers the attacker
+    must name somebody who is possible there; None: nowhere that it matters.
     """
 
     pi: FloatArray
@@ -81,6 +82,13 @@ class Classes(Game):
     fiber: IntArray
     sets: Sets
     class_of: IntArray
+    forced: BoolArray | None = None
+
+    def must(self, fiber: IntArray) -> BoolArray:
+        """Where passing is not possible: a column, one row for each of these fibers."""
+        if self.forced is None:
+            return np.zeros((1, 1), dtype=bool)
+        return np.asarray(self.forced[fiber][:, None])
 
     @property
     def uniform(self) -> bool:
@@ -104,7 +112,8 @@ class Table(Classes):
 
     `fiber_of` is the fiber of each record (-1 if its probability is zero), `target_of` the code of
     its target value in `guesses`; ``right(targets, guesses)`` says which codes of guesses count,
-    and `luck` is the prior mass about which each guess is right.
+    and `luck` is the prior mass about which each guess is right. `spare` is a guess for each fiber
+    that is right about nobody there, for an attacker who must guess; -1 if there is none.
     """
 
     fiber_of: IntArray
@@ -112,6 +121,7 @@ class Table(Classes):
     guesses: Column
     right: Callable[[IntArray, IntArray], BoolArray]
     luck: FloatArray
+    spare: IntArray | None = None
 
     def hits(self, records: IntArray, guess: IntArray) -> BoolArray:
         """Which guesses (codes, -1 for a pass) are right about which records."""
@@ -195,10 +205,12 @@ def _finite(prior: Prior, threat: Threat) -> Table:
     nothing_known = len(labels) == 1
     p_plus, most = _range(sets, fiber)
     splits = nothing_known and _partitions(sets, len(mass))
+    spare = relation.spare(fiber, signature) if threat.must_guess else None
+    forced = None if spare is None or splits or np.all(spare >= 0) else spare < 0
     return Table(
         unlike=unlike(mass),
         p_plus=p_plus,
-        p_minus=min(float(sets.mass.min()), p_plus) if splits else 0.0,
+        p_minus=_least_mass(sets, forced, p_plus, splits),
         least=float(sets.mass.min(initial=1.0)),
         most=most,
         nothing_known=nothing_known,
@@ -210,6 +222,8 @@ def _finite(prior: Prior, threat: Threat) -> Table:
         fiber=fiber,
         sets=sets,
         class_of=class_of,
+        forced=forced,
+        spare=spare,
         fiber_of=label if every else _fibers(known, labels),
         target_of=target_of,
         guesses=values,
@@ -246,6 +260,20 @@ def _range(sets: Sets, fiber: IntArray) -> tuple[float, float]:
     return total, max(0.0, 1.0 - float(np.min(best - second)))
 
 
+def _least_mass(sets: Sets, forced: BoolArray | None, p_plus: float, splits: bool) -> float:
+    """The least mass that a best attack is right about: 0 unless it never helps, or is not
+    allowed, to pass.
+    """
+    if splits:
+        return min(float(sets.mass.min()), p_plus)
+    if forced is None:
+        return 0.0
+    begin = starts(sets.fiber)
+    return min(
+        float(np.minimum.reduceat(sets.mass, begin)[forced[sets.fiber[begin]]].sum()), p_plus
+    )
+
+
 def _partitions(sets: Sets, classes: int) -> bool:
     """Whether some of the sets (one fiber) partition the classes; then passing never helps."""
     if isinstance(sets, Singletons):
@@ -271,6 +299,11 @@ def _continuous(prior: Prior, threat: Threat) -> Game:
     assert prior.continuous_on is not None
     low, high = prior.continuous_on[1:]
     if threat.knows == "everything":
+        if threat.must_guess and 2 * threat.eta >= high - low:
+            raise DpradError(
+                "must_guess with a continuous prior and knows='everything' needs an eta below half "
+                "of the range, so that every record has a wrong guess."
+            )
         return Game(
             unlike=1.0,
             p_plus=1.0,

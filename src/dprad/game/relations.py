@@ -27,7 +27,9 @@ class Success:
     `signature` numbers the target values by the set of guesses that are right about them; `guess`
     is one of these for each signature. `sets` builds the sets over classes; None if each signature
     is hit only by its own guesses. `right` compares codes of targets and guesses; `weigh` maps the
-    masses of the target values to the mass that each guess is right about.
+    masses of the target values to the mass that each guess is right about; `spare` gives, for each
+    fiber of classes (fibers and signatures, in order), a guess that is right about nobody there, or
+    -1.
     """
 
     signature: IntArray
@@ -36,6 +38,7 @@ class Success:
     right: Callable[[IntArray, IntArray], BoolArray]
     weigh: Callable[[FloatArray], FloatArray]
     sets: Callable[[IntArray, IntArray, FloatArray], Sets] | None
+    spare: Callable[[IntArray, IntArray], IntArray]
 
 
 def relate(threat: Threat, columns: tuple[str, ...], values: Any) -> Success:
@@ -45,8 +48,11 @@ def relate(threat: Threat, columns: tuple[str, ...], values: Any) -> Success:
         return _line(hits.low, hits.high)
     if isinstance(hits, Pairs):
         return _general(hits.matrix)
-    every = np.arange(len(values))
-    return Success(every, np.ones(len(values), dtype=bool), every, np.equal, np.asarray, None)
+    every, size = np.arange(len(values)), len(values)
+    return Success(
+        every, np.ones(size, dtype=bool), every, np.equal, np.asarray, None,
+        lambda fiber, own: _absent(fiber, own, size),
+    )  # fmt: skip
 
 
 def _hits(threat: Threat, columns: tuple[str, ...], values: Any) -> Hits:
@@ -105,7 +111,23 @@ def _line(low: IntArray, high: IntArray) -> Success:
         total = np.r_[0.0, np.cumsum(mass)]
         return np.asarray(total[high] - total[low])
 
-    return Success(signature, np.ones(len(first), dtype=bool), first, counts, weigh, sets)
+    def spare(fiber: IntArray, own: IntArray) -> IntArray:
+        # the first window that begins beyond a class, if it ends before the next
+        begin = starts(fiber)
+        ends = np.r_[begin[1:] - 1, len(fiber) - 1]
+        after = np.r_[own[1:], len(first)]
+        after[ends] = len(first)
+        edge = np.r_[own, np.full(len(begin), -1)]
+        after = np.r_[after, own[begin]]
+        named = np.minimum(np.searchsorted(left, edge, "right"), len(left) - 1)
+        free = (left[named] > edge) & (right[named] <= after)
+        result = np.full(len(begin), -1, dtype=np.intp)
+        place = np.r_[np.repeat(np.arange(len(begin)), ends - begin + 1), np.arange(len(begin))]
+        result[place[free]] = named[free]
+        return result
+
+    ones = np.ones(len(first), dtype=bool)
+    return Success(signature, ones, first, counts, weigh, sets, spare)
 
 
 def _general(matrix: Any) -> Success:
@@ -141,7 +163,29 @@ def _general(matrix: Any) -> Success:
     # any guess that is right about a signature suffices
     guess = np.full(len(chosen), -1, dtype=np.intp)
     guess[guessable] = patterns.indices[patterns.indptr[:-1][guessable]]
-    return Success(signature, guessable, guess, counts, lambda mass: matrix.T @ mass, sets)
+
+    def spare(fiber: IntArray, own: IntArray) -> IntArray:
+        mine = patterns[own].tocoo()
+        every = np.unique(fiber[mine.row] * matrix.shape[1] + mine.col)
+        named = _absent(every // matrix.shape[1], every % matrix.shape[1], matrix.shape[1])
+        result = np.zeros(int(fiber[-1]) + 1, dtype=np.intp)  # where nothing is right, any guess is
+        result[np.unique(every // matrix.shape[1])] = named
+        return result
+
+    return Success(signature, guessable, guess, counts, lambda mass: matrix.T @ mass, sets, spare)
+
+
+def _absent(fiber: IntArray, own: IntArray, size: int) -> IntArray:
+    """For each run of equal fibers the first number below `size` not among its own (ascending);
+    -1 if all are there.
+    """
+    begin = starts(fiber)
+    count = np.diff(np.r_[begin, len(fiber)])
+    place = np.arange(len(fiber)) - np.repeat(begin, count)
+    # ascending numbers: those before the first gap are at their own place
+    first = np.minimum.reduceat(np.where(own > place, place, size), begin)
+    first = np.minimum(first, count)
+    return np.where(first < size, first, -1)
 
 
 def _evaluate(loss: Callable[[Any, Any], Any], values: Any, eta: float) -> Pairs:

@@ -1,6 +1,6 @@
 """Threat: what the attacker knows, what they want to learn, and when a guess counts.
 
-The attacker may always pass; a pass never succeeds. A guess g succeeds on record z when
+The attacker may pass, which never succeeds, unless they must guess. A guess g succeeds on z when
 ``loss(target of z, g) <= eta``. Guesses range over the domain of the target columns.
 """
 
@@ -40,6 +40,10 @@ class Threat:
         target values in order.
     eta
         A guess counts if its loss is at most this.
+    must_guess
+        Whether the attacker must always name a value of the domain, as the paper's must. A value
+        that is impossible given what is known serves as a pass; so this matters only where every
+        value is possible, and never where nothing is known and guesses are exact.
 
     Examples
     --------
@@ -52,6 +56,7 @@ class Threat:
     target: Sequence[str] | None = None
     loss: str | Callable[[Column, Column], Any] | Any = "exact"
     eta: float = 0.0
+    must_guess: bool = False
 
     def __post_init__(self) -> None:
         def put(name: str, value: Any) -> None:
@@ -67,6 +72,8 @@ class Threat:
         if isinstance(self.loss, str):
             put("loss", one_of(self.loss, "loss", LOSSES))
         put("eta", number(self.eta, "eta", low=0, hint="It is the largest loss that counts."))
+        if not isinstance(self.must_guess, bool):
+            raise DpradError(f"must_guess must be True or False, but is {self.must_guess!r}.")
         if isinstance(self.loss, str):
             self._check_eta(LOSSES[self.loss])
         if not isinstance(self.loss, str) and not callable(self.loss):
@@ -80,13 +87,15 @@ class Threat:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Threat):
             return NotImplemented
-        mine, theirs = ((t.knows, t.target, t.eta) for t in (self, other))
+        mine, theirs = ((t.knows, t.target, t.eta, t.must_guess) for t in (self, other))
         return mine == theirs and _same_loss(self.loss, other.loss)
 
     def __hash__(self) -> int:
         loss: Any = self.loss
         plain = isinstance(loss, str) or callable(loss)
-        return hash((self.knows, self.target, self.eta, loss if plain else loss.nnz))
+        return hash(
+            (self.knows, self.target, self.eta, self.must_guess, loss if plain else loss.nnz)
+        )
 
     def _check_eta(self, loss: Loss) -> None:
         if loss.most == 0 and self.eta > 0:
@@ -246,7 +255,7 @@ class Threat:
         Returns
         -------
         dict
-            With keys knows, target, loss, eta and membership.
+            With keys knows, target, loss, eta, must_guess and membership.
 
         Examples
         --------
@@ -261,6 +270,7 @@ class Threat:
             "target": "record" if self.target is None else _plain(self.target),
             "loss": loss if isinstance(loss, str) else "function" if callable(loss) else "matrix",
             "eta": self.eta,
+            "must_guess": self.must_guess,
             "membership": whole if guessed is None else self.asks_membership(guessed),
         }
 

@@ -22,6 +22,7 @@ from dprad.runtime.memory import limit
 # With a larger share of unique rows, a sample says little about the population.
 ALONE = 0.2
 _INFORMED = "The attacker may know every other record, the prior and the mechanism."
+_FORCED = "The attacker must always guess; one who may pass can gain more."
 _INDEPENDENT = "Records of different people are independent draws from the prior."
 _FREE = "Nothing is assumed about the population: the number holds for every prior."
 _PROMISE = "The promise is kept; this is not tested here."
@@ -131,7 +132,7 @@ def _promised(guarantee: Guarantee, question: Question) -> Risk:
         subject=guarantee.describe(),
         threat=question.describe(),
         prior=repr(prior),
-        assumptions=(_PROMISE, neighbours, _INFORMED, _population(prior), _INDEPENDENT),
+        assumptions=(_PROMISE, neighbours, *_attacker(question), _population(prior), _INDEPENDENT),
     )
 
 
@@ -171,8 +172,19 @@ def _run(mechanism: Mechanism, question: Question, sampling: Sampling) -> Risk:
         subject=mechanism.describe(),
         threat=question.describe(),
         prior=repr(prior),
-        assumptions=(_IMPLEMENTED, *assumed, _INFORMED, _population(prior), _INDEPENDENT),
+        assumptions=(
+            _IMPLEMENTED,
+            *assumed,
+            *_attacker(question),
+            _population(prior),
+            _INDEPENDENT,
+        ),
     )
+
+
+def _attacker(question: Question) -> tuple[str, ...]:
+    """What the attacker may do."""
+    return (_INFORMED, _FORCED) if question.threat.must_guess else (_INFORMED,)
 
 
 def _within(interval: tuple[float, float], most: float) -> tuple[float, float]:
