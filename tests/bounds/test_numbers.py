@@ -262,6 +262,74 @@ def test_the_papers_dpsgd_bound_is_beaten():
     assert papers < attained <= ours
 
 
+def test_the_distance_to_the_absent_record_is_no_bound():
+    """docs/theory/absent-record.md: mass 0.13 at -e_0, n others at 0.155 e_0 + b e_i, r = 1."""
+    mass, along, n = 0.13, 0.155, 2_000_000
+    b = math.sqrt(1 - along**2)
+    x = np.linspace(-10, 10, 8001)
+    width = x[1] - x[0]
+    one, other = norm.pdf(x + 1), norm.pdf(x - along)
+    mixture = mass * one + (1 - mass) * other
+    # an other candidate is likelier than the mixture where b y - b^2/2 > log(mixture/other)
+    y = b / 2 + np.log(mixture / other) / b
+    near = (other * norm.sf(y - b) - mixture * norm.sf(y)).sum() * width
+    far = np.maximum(one - mixture, 0).sum() * width
+    limit = mass * far + (1 - mass) * near
+    assert limit == pytest.approx(0.38340, abs=5e-6)
+    distance = 2 * norm.cdf(0.5) - 1
+    assert distance == pytest.approx(0.38292, abs=5e-6)
+    # total variation between the mixture of the n and its limit, by its chi-squared distance
+    off = (1 - mass) * math.sqrt(math.expm1(b * b) / n) / 2
+    assert distance < limit - off
+    assert limit <= values(GaussianDP(1.0, **AR), UNKNOWN, ALL)["theorem-e2"]
+
+
+def test_adaptive_gradients_beat_every_fixed_choice(rng):
+    """Theorem D for three candidates: directions that keep the chances of the three events at one.
+
+    T = 50, r = 2: above what fixed vectors can reach (Proposition G), below the supremum.
+    """
+    n, steps, r, h = 40_000, 50, 2.0, 1 / 50
+    c = norm.isf(1 / 3)
+    walk = np.zeros((n, 3))
+    for k in range(steps):
+        sides = norm.pdf((walk - c) / math.sqrt(1 - k * h)) + 1e-100
+        order = np.argsort(-sides, axis=1)
+        a = np.take_along_axis(sides, order, axis=1)
+        squares = a**2
+        # a triangle with these sides, flat if the longest exceeds the other two
+        turn = [
+            np.arccos(np.clip((squares[:, 0] + squares[:, i] - squares[:, j]) / side, -1, 1))
+            for i, j, side in ((1, 2, 2 * a[:, 0] * a[:, 1]), (2, 1, 2 * a[:, 0] * a[:, 2]))
+        ]
+        angle = np.empty((n, 3))
+        turned = np.stack([np.zeros(n), np.pi - turn[0], turn[1] - np.pi], axis=1)
+        np.put_along_axis(angle, order, turned, axis=1)
+        vectors = np.stack([np.cos(angle), np.sin(angle)], axis=2)
+        seen = rng.standard_normal((n, 2)) + r * math.sqrt(h) * vectors[:, 0]  # the first is true
+        walk += math.sqrt(h) * np.einsum("nij,nj->ni", vectors, seen)
+    right = float(np.mean(walk.argmax(axis=1) == 0))
+    error = 5 * math.sqrt(right * (1 - right) / n)
+    fixed = values(GaussianDP(r, **AR, static=True), Prior.uniform(3))["proposition-g"] + 1 / 3
+    supremum = norm.cdf(r + norm.ppf(1 / 3))
+    assert fixed == pytest.approx(0.9262, abs=5e-5)
+    assert fixed + error < right < supremum + error
+
+
+def test_bounds_hold_when_a_class_cannot_be_guessed():
+    """Propositions F and W, Theorem B: fewer guesses never gain more, and the bounds stay valid."""
+    prior = Prior.from_probabilities([0.5, 0.3, 0.2])
+    some = Threat(loss=np.diag([True, True, False]))  # nobody can name the third
+    for epsilon in (0.5, 2.0):
+        exact = assess(GRR(epsilon=epsilon, size=3), prior=prior, threat=some).rad
+        assert 0 < exact < assess(GRR(epsilon=epsilon, size=3), prior=prior).rad
+        for promise in (PureDP(epsilon, **RO), PureDP(epsilon, **AR)):
+            risk = assess(promise, prior=prior, threat=some)
+            held = {b.name: b.value for b in risk.bounds if b.measure == "rad" and b.applies}
+            assert exact <= min(held.values()) + 1e-12 and "proposition-w" in held
+        assert "proposition-f" in held
+
+
 # -- ReRo ------------------------------------------------------------------------------------------
 def test_rero_bounds():
     found = values(PureDP(1, **RO), TEN)
