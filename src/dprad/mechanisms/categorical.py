@@ -66,6 +66,14 @@ class Finite(Categorical):
             )
         return codes.astype(np.intp)
 
+    def checked(self, outputs: Any) -> Any:
+        """Output numbers, within the range."""
+        codes, name = super().checked(outputs), type(self).__name__
+        inside = codes.dtype.kind in "iub" and (not codes.size or codes.min() >= 0)
+        if not inside or codes.max(initial=0) >= self.count:
+            raise DpradError(f"outputs of {name} are numbers from 0 to {self.count - 1}.")
+        return codes.astype(np.intp)
+
 
 def check_parameters(mechanism: Any, *, highest: float = math.inf) -> None:
     """Validate epsilon, size and, where there is one, delta of a categorical mechanism."""
