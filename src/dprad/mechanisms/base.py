@@ -325,7 +325,11 @@ class Mechanism(ABC):
         [0.0, 0.5, 1.0]
 
         """
-        raise DpradError(f"worst_prior cannot tell which numbers a {type(self).__name__} reads.")
+        if self.reads_codes is not None:
+            return list(range(self.reads_codes))
+        raise DpradError(
+            f"worst_prior cannot tell which numbers a {type(self).__name__} reads. Give values=."
+        )
 
     def understood(self, outputs: Any, support: Column) -> Any:  # noqa: ARG002
         """Outputs of another implementation, in the form of this mechanism.

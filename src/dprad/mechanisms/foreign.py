@@ -129,7 +129,9 @@ class Foreign(Mechanism):
         span = getattr(self.inner, "clamp", None) or getattr(self.inner, "bounds", None)
         step = getattr(self.inner, "sensitivity", None)
         if span is None and step is None:
-            raise DpradError(f"worst_prior cannot tell which numbers a {self.name} reads.")
+            raise DpradError(
+                f"worst_prior cannot tell which numbers a {self.name} reads. Give values=."
+            )
         ends: Any = span or (0.0, step)
         low, high = float(ends[0]), float(ends[1])
         top = high if step is None else min(high, low + float(step))
