@@ -304,7 +304,7 @@ def test_words_of_whole_numbers_and_estimates():
         mechanisms.Repeated, parameter="times", mechanism=mechanisms.GRR(epsilon=0.3, size=4),
         max_risk=0.2, prior=Prior.uniform(4),
     )  # fmt: skip
-    assert "times = 17 keeps" in str(plan) and "more trials would show" in str(plan)
+    assert "times = 18 keeps" in str(plan) and "more trials would show" in str(plan)
     rough = calibrate(mechanisms.SHE, max_risk=0.1, prior=Prior.uniform(5), trials=2000)
     assert rough.risk.interval[1] <= 0.1 and rough.tolerance >= 1e-3
 

@@ -216,3 +216,38 @@ def test_the_possible_records_can_be_given():
 
 def test_compositions_have_a_worst_prior():
     assert worst_prior(Repeated(Laplace(epsilon=1.0), 1), size=3).risk.rad > 0.1
+
+
+def test_names_of_ones_own():
+    def coin(p):
+        return Channel([[p, 1 - p], [1 - p, p]])
+
+    table = compare(
+        {"rough": coin(0.6), "fine": coin(0.9), "own": OwnPair()}, prior=Prior.uniform(2)
+    )
+    assert [c.name for c in table] == ["rough", "own", "fine"] and "own" in str(table)
+    (alone,) = compare([OwnPair()], prior=Prior.uniform(2))
+    assert alone.name == "OwnPair()" and alone.to_dict()["mechanism"] == {"kind": "OwnPair"}
+
+
+def test_an_object_without_a_description_is_calibrated():
+    plan = calibrate(lambda keep: OwnPair(keep), max_risk=0.1, prior=Prior.uniform(2),
+                     between=(0.5, 0.99), trials=2000)  # fmt: skip
+    assert plan.family == "OwnPair" and plan.to_dict()["mechanism"] == {"kind": "OwnPair"}
+    assert 0.58 < plan.value < 0.6
+
+
+class OwnPair:
+    """Told truly with probability `keep`."""
+
+    size = 2
+
+    def __init__(self, keep=0.7):
+        self.keep = keep
+
+    def sample(self, records, rng):
+        return np.asarray(records) ^ (rng.random(len(records)) >= self.keep)
+
+    def log_likelihood(self, outputs, records):
+        same = np.asarray(outputs) == np.asarray(records)
+        return np.log(np.where(same, self.keep, 1 - self.keep))

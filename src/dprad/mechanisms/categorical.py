@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dprad.errors import DpradError, number, whole
-from dprad.game.question import Question
 from dprad.mechanisms.base import Mechanism
 from dprad.numerics.arrays import Column, FloatArray, IntArray
 
@@ -26,18 +25,10 @@ class Categorical(Mechanism):
         """All of them."""
         return self.size
 
-    def read(self, question: Question) -> Column:
-        """The codes of the columns that are read."""
-        return question.codes(self.size, type(self).__name__)
-
     @classmethod
     def arguments(cls, values: Column, given: dict[str, Any]) -> dict[str, Any]:
         """The number of values."""
         return {**given, "size": len(values)}
-
-    def spread(self, count: int) -> list[Any]:  # noqa: ARG002
-        """All codes."""
-        return list(range(self.size))
 
 
 class Finite(Categorical):

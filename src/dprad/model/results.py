@@ -275,7 +275,7 @@ class Calibration(Result):
 
         """
         plain = {f: getattr(self, f) for f in self.__slots__}
-        return plain | {"mechanism": self.mechanism.describe(), "risk": self.risk.to_dict()}
+        return plain | {"mechanism": self.risk.subject, "risk": self.risk.to_dict()}
 
     def __str__(self) -> str:
         return explain.calibration(self)
@@ -298,7 +298,7 @@ class Candidate(Result):
     def to_dict(self) -> dict[str, Any]:
         """The candidate as plain data."""
         plain = {f: getattr(self, f) for f in self.__slots__}
-        return plain | {"mechanism": self.mechanism.describe(), "risk": self.risk.to_dict()}
+        return plain | {"mechanism": self.risk.subject, "risk": self.risk.to_dict()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

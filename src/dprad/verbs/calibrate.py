@@ -46,8 +46,9 @@ ROUGH = 1e-3
 # Most fresh samples drawn for the final checks of an estimate, how many times longer they are than
 # those of the search, and the number of draws above which they are not longer.
 CHECKS, LONGER, MOST_DRAWS = 40, 10, 2_000_000
-# How far the next value first goes beyond what a check asks for.
-FURTHER = 1e-3
+# How far the next value first goes beyond what a check asks for, and how far apart two values are
+# between which the slope of the risk is read.
+FURTHER, NEARBY = 1e-3, 0.05
 
 
 def calibrate(
@@ -154,7 +155,7 @@ def turned(
     error = subject.error(0.95) if isinstance(subject, Mechanism) else None
     return Calibration(
         mechanism=subject,
-        family=dial.title(subject),
+        family=dial.title(str(risk.subject["kind"])),
         parameter=dial.name or "value",
         rising=search.rising,
         value=int(value) if dial.whole else value,
@@ -226,7 +227,8 @@ def _fresh(trial: _Trial, value: float, search: Search) -> tuple[float, Any, Ris
     draws = max(trial.sampling.trials, min(LONGER * trial.sampling.trials, MOST_DRAWS))
     rough = trial.risk(value)
     narrower = (rough.interval[1] - rough.rad) * math.sqrt(trial.sampling.trials / draws)
-    value = _moved(value, rough.rad + narrower, search, 0.0)
+    slope = _slope(value, search)
+    value = _moved(value, rough.rad + narrower, slope, search)
     best: tuple[float, Any, Risk] | None = None
     for k in range(1, CHECKS + 1):
         subject = trial.dial.make(value)
@@ -238,7 +240,7 @@ def _fresh(trial: _Trial, value: float, search: Search) -> tuple[float, Any, Ris
         elif best is not None:
             return best
         further = min(FURTHER * 2 ** (k - 1), 0.05)
-        value = _moved(value, risk.interval[1], search, further)
+        value = _moved(value, risk.interval[1], slope, search, further)
         if best is not None and value == best[0]:  # the end of the range, or no whole number
             return best
     if best is not None:
@@ -254,10 +256,21 @@ def _sharper(sampling: Sampling, draws: int, k: int) -> Sampling:
     return replace(sampling, trials=draws, seed=seed, confidence=confidence)
 
 
-def _moved(value: float, risk: float, search: Search, further: float) -> float:
-    """Where the target is met if risk is proportional to the value, and a little further."""
+def _slope(value: float, search: Search) -> float:
+    """By how many percent risk grows for one percent of the value, from what the search saw."""
+    apart = {other: abs(math.log(other / value)) for other in search.seen if other != value}
+    if not apart:
+        return 1.0
+    other = min(apart, key=lambda v: abs(math.log(apart[v] / NEARBY)))
+    rise = math.log(max(search.seen[other], 1e-300) / max(search.seen[value], 1e-300))
+    slope = abs(rise / math.log(other / value))
+    return min(max(slope, 0.1), 100.0)
+
+
+def _moved(value: float, risk: float, slope: float, search: Search, further: float = 0.0) -> float:
+    """Where the target would be met with this slope, and a little further."""
     excess = max(risk, 1e-300) / search.target
-    factor = excess * (1 + further) if excess > 1 else excess / (1 + further)
+    factor = (excess * (1 + further) if excess > 1 else excess / (1 + further)) ** (1 / slope)
     moved = value / factor if search.rising else value * factor
     if search.whole:
         moved = float(math.floor(moved) if search.rising else math.ceil(moved))

@@ -119,10 +119,10 @@ class Dial:
         """The name of the family."""
         return str(getattr(self.family, "__name__", otherwise))
 
-    def title(self, subject: Any) -> str:
-        """What was calibrated, by name."""
+    def title(self, kind: str) -> str:
+        """What was calibrated, by name, or else by the kind of mechanism that was made."""
         name = self.called("")
-        return name if name.isidentifier() else str(subject.describe()["kind"])
+        return name if name.isidentifier() else kind
 
 
 def _declared(family: Any) -> dict[str, Parameter]:
