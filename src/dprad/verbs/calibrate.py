@@ -270,7 +270,8 @@ def _slope(value: float, search: Search) -> float:
 def _moved(value: float, risk: float, slope: float, search: Search, further: float = 0.0) -> float:
     """Where the target would be met with this slope, and a little further."""
     excess = max(risk, 1e-300) / search.target
-    factor = (excess * (1 + further) if excess > 1 else excess / (1 + further)) ** (1 / slope)
+    beyond = excess * (1 + further) if excess > 1 else excess / (1 + further)
+    factor = math.exp(math.log(beyond) / slope)
     moved = value / factor if search.rising else value * factor
     if search.whole:
         moved = float(math.floor(moved) if search.rising else math.ceil(moved))
