@@ -173,7 +173,7 @@ def test_figures(answers):
         (plots.plot_audit, result), (plots.plot_bounds, bound), (plots.plot_knowledge, risks),
     ]):  # fmt: skip
         ax = figure.add_subplot(3, 3, k + 1)
-        assert draw(what, ax) is ax
+        assert draw(what, ax=ax) is ax
     alone = plots.plot_bounds(bound)
     matplotlib.pyplot.close(alone.figure)
     line = figure.axes[0].lines[0]

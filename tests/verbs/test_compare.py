@@ -23,6 +23,7 @@ from dprad.mechanisms import (
     OUE,
     BlackBox,
     Channel,
+    Density,
     Gaussian,
     Laplace,
     Piecewise,
@@ -107,7 +108,11 @@ def test_worse_than_random_priors(mechanism, threat):
         (lambda: compare(3, prior=Prior.uniform(2)), "list of mechanisms"),
         (lambda: worst_prior(PureDP(1.0, neighbours="replace-one")), "takes a mechanism"),
         (lambda: worst_prior(GRR(epsilon=1, size=3), size=4), "size must be that"),
-        (lambda: worst_prior(BlackBox(lambda r: r)), "cannot tell which numbers"),
+        (lambda: worst_prior(BlackBox(lambda r: r)), "cannot tell which numbers .* values="),
+        (lambda: worst_prior(GRR(epsilon=1, size=2), size=2, values=[0, 1]), "either size or"),
+        (lambda: worst_prior(GRR(epsilon=1, size=2), values=[0, 0]), "distinct records"),
+        (lambda: worst_prior(GRR(epsilon=1, size=2), values=[]), "distinct records"),
+        (lambda: worst_prior(GRR(epsilon=1, size=2), values=3), "list of records"),
     ],
 )
 def test_bad_input(call, words):
@@ -175,10 +180,74 @@ def test_a_search_ends_and_says_how_far_it_is(capsys):
     assert own.calls <= worst_module.ROUGH_BUDGET + 10
     progress = [t for t in told if t[0] == "priors"]
     assert progress[-1][2] == worst_module.ROUGH_BUDGET
-    assert worst.risk.interval[1] > 0.07
+    assert worst.risk.interval[1] > 0.07 and worst.tried <= worst_module.ROUGH_BUDGET
+    even = assess(own, prior=Prior.uniform(12), rng=5)
+    assert worst.risk.interval[1] > even.interval[0]  # no less than the typical priors
     worst_prior(GRR(epsilon=1.0, size=3), progress=True)
     assert "priors" in capsys.readouterr().err
 
 
+def test_a_search_that_is_stopped_says_so(capsys, monkeypatch):
+    monkeypatch.setattr(worst_module, "QUIET", 0.0)
+    worst = worst_prior(OwnCoin(), trials=500, max_seconds=0)
+    assert worst.tried == 1 and worst.stopped and "1 priors" not in str(worst)
+    assert "1 prior was tried; then the search was stopped" in str(worst)
+    assert "of 500 priors" in capsys.readouterr().err
+    done = worst_prior(GRR(epsilon=1.0, size=3), progress=False)
+    assert not done.stopped and "stopped" not in str(done) and f"{done.tried:,} priors" in str(done)
+    assert done.to_dict()["tried"] == done.tried
+    assert capsys.readouterr().err == ""
+
+
+def test_the_possible_records_can_be_given():
+    def log_density(outputs, records):
+        far = np.abs(outputs - records)
+        return -far - 2 * np.log1p(np.exp(-far))
+
+    logistic = Density(
+        log_density=log_density, bounds=(-60, 60), guarantee=PureDP(1.0, neighbours="replace-one")
+    )
+    with pytest.raises(DpradError, match="bounds must hold all outputs of every record"):
+        worst_prior(logistic)  # records at the very ends
+    worst = worst_prior(logistic, values=np.array([0.0, 1.0]))
+    assert worst.prior.support.tolist() == [0.0, 1.0]
+    assert worst.risk.rad == pytest.approx(np.tanh(0.25) / 2, abs=1e-9)
+
+
 def test_compositions_have_a_worst_prior():
     assert worst_prior(Repeated(Laplace(epsilon=1.0), 1), size=3).risk.rad > 0.1
+
+
+def test_names_of_ones_own():
+    def coin(p):
+        return Channel([[p, 1 - p], [1 - p, p]])
+
+    table = compare(
+        {"rough": coin(0.6), "fine": coin(0.9), "own": OwnPair()}, prior=Prior.uniform(2)
+    )
+    assert [c.name for c in table] == ["rough", "own", "fine"] and "own" in str(table)
+    (alone,) = compare([OwnPair()], prior=Prior.uniform(2))
+    assert alone.name == "OwnPair()" and alone.to_dict()["mechanism"] == {"kind": "OwnPair"}
+
+
+def test_an_object_without_a_description_is_calibrated():
+    plan = calibrate(lambda keep: OwnPair(keep), max_risk=0.1, prior=Prior.uniform(2),
+                     between=(0.5, 0.99), trials=2000)  # fmt: skip
+    assert plan.family == "OwnPair" and plan.to_dict()["mechanism"] == {"kind": "OwnPair"}
+    assert 0.58 < plan.value < 0.6
+
+
+class OwnPair:
+    """Told truly with probability `keep`."""
+
+    size = 2
+
+    def __init__(self, keep=0.7):
+        self.keep = keep
+
+    def sample(self, records, rng):
+        return np.asarray(records) ^ (rng.random(len(records)) >= self.keep)
+
+    def log_likelihood(self, outputs, records):
+        same = np.asarray(outputs) == np.asarray(records)
+        return np.log(np.where(same, self.keep, 1 - self.keep))

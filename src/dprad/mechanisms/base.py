@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from dprad.data.tables import array
 from dprad.errors import DpradError
 from dprad.game.question import Question
 from dprad.model.guarantees import Guarantee
@@ -115,9 +116,10 @@ class Mechanism(ABC):
 
         """
 
-    @abstractmethod
     def read(self, question: Question) -> Column:
         """What the mechanism reads from each record of a finite prior, as `sample` takes it.
+
+        Category codes if `reads_codes` says how many there are, else the values themselves.
 
         Parameters
         ----------
@@ -138,6 +140,9 @@ class Mechanism(ABC):
         [0, 1, 2]
 
         """
+        if self.reads_codes is None:
+            return array(question.values())
+        return question.codes(self.reads_codes, type(self).__name__)
 
     def log_likelihood(self, outputs: Any, records: Any) -> FloatArray:  # noqa: ARG002
         """Log-probability (or log-density) of outputs[i] given records[i]; broadcasts.
@@ -325,7 +330,11 @@ class Mechanism(ABC):
         [0.0, 0.5, 1.0]
 
         """
-        raise DpradError(f"worst_prior cannot tell which numbers a {type(self).__name__} reads.")
+        if self.reads_codes is not None:
+            return list(range(self.reads_codes))
+        raise DpradError(
+            f"worst_prior cannot tell which numbers a {type(self).__name__} reads. Give values=."
+        )
 
     def understood(self, outputs: Any, support: Column) -> Any:  # noqa: ARG002
         """Outputs of another implementation, in the form of this mechanism.

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dprad.errors import DpradError, number, whole
-from dprad.game.question import Question
 from dprad.mechanisms.base import Mechanism
 from dprad.numerics.arrays import Column, FloatArray, IntArray
 
@@ -26,18 +25,10 @@ class Categorical(Mechanism):
         """All of them."""
         return self.size
 
-    def read(self, question: Question) -> Column:
-        """The codes of the columns that are read."""
-        return question.codes(self.size, type(self).__name__)
-
     @classmethod
     def arguments(cls, values: Column, given: dict[str, Any]) -> dict[str, Any]:
         """The number of values."""
         return {**given, "size": len(values)}
-
-    def spread(self, count: int) -> list[Any]:  # noqa: ARG002
-        """All codes."""
-        return list(range(self.size))
 
 
 class Finite(Categorical):
@@ -64,6 +55,14 @@ class Finite(Categorical):
                 f"run must return a number from 0 to {self.count - 1}, as "
                 f"{type(self).__name__} does."
             )
+        return codes.astype(np.intp)
+
+    def checked(self, outputs: Any) -> Any:
+        """Output numbers, within the range."""
+        codes, name = super().checked(outputs), type(self).__name__
+        inside = codes.dtype.kind in "iub" and (not codes.size or codes.min() >= 0)
+        if not inside or codes.max(initial=0) >= self.count:
+            raise DpradError(f"outputs of {name} are numbers from 0 to {self.count - 1}.")
         return codes.astype(np.intp)
 
 

@@ -167,7 +167,7 @@ class Density(Mechanism):
             raise DpradError(
                 f"log_density must integrate to 1 over [{low:g}, {high:g}], but for record "
                 f"{record(float(records[bad[0]]), int(bad[0]) + 1)} its integral is "
-                f"{total[bad[0]]:.6g}."
+                f"{total[bad[0]]:.6g}. The bounds must hold all outputs of every record."
             )
         return resolved
 

@@ -129,13 +129,29 @@ class Foreign(Mechanism):
         span = getattr(self.inner, "clamp", None) or getattr(self.inner, "bounds", None)
         step = getattr(self.inner, "sensitivity", None)
         if span is None and step is None:
-            raise DpradError(f"worst_prior cannot tell which numbers a {self.name} reads.")
+            raise DpradError(
+                f"worst_prior cannot tell which numbers a {self.name} reads. Give values=."
+            )
         ends: Any = span or (0.0, step)
         low, high = float(ends[0]), float(ends[1])
         top = high if step is None else min(high, low + float(step))
         return [float(v) for v in np.linspace(low, top, count)]
 
+    def checked(self, outputs: Any) -> Any:
+        """One entry per output; only the object knows what they look like."""
+        values = outputs if isinstance(outputs, tuple) else np.asarray(outputs)
+        if not isinstance(values, tuple) and values.ndim == 0:
+            raise DpradError(f"outputs must be a list of what a {self.name} returns.")
+        return values
+
     def describe(self) -> dict[str, Any]:
-        """Its own description, or the name of its class."""
+        """Its own description, or the name of its class and the plain fields of a dataclass."""
         own = getattr(self.inner, "describe", None)
-        return {"kind": self.name} if own is None else dict(own())
+        if own is not None:
+            return dict(own())
+        named = fields(self.inner) if is_dataclass(self.inner) else ()
+        plain = {f.name: getattr(self.inner, f.name) for f in named}
+        return {
+            "kind": self.name,
+            **{k: v for k, v in plain.items() if isinstance(v, int | float | str | bool)},
+        }

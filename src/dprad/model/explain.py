@@ -141,12 +141,15 @@ def comparison(table: Comparison) -> str:
 
 
 def worst(result: WorstPrior) -> str:
-    """Lower and upper bound on the worst case."""
+    """Lower and upper bound on the worst case, and how far the search went."""
     sure = below(result.risk.interval[0])
+    estimate = ", estimated" if result.risk.kind == "estimate" else ""
+    tried = "1 prior was" if result.tried == 1 else f"{result.tried:,} priors were"
+    end = "; then the search was stopped, so a riskier one may be near" if result.stopped else ""
     return (
         f"The extra risk of the worst prior is between {sure} and {above(result.bound.rad)}: a "
-        f"prior was found with extra risk {result.risk.rad:.4f}, and no prior exceeds "
-        f"{above(result.bound.rad)} ({result.bound.method})."
+        f"prior was found with extra risk {result.risk.rad:.4f}{estimate}, and no prior exceeds "
+        f"{above(result.bound.rad)} ({result.bound.method}). {tried} tried{end}."
     )
 
 

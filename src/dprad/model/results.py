@@ -275,7 +275,7 @@ class Calibration(Result):
 
         """
         plain = {f: getattr(self, f) for f in self.__slots__}
-        return plain | {"mechanism": self.mechanism.describe(), "risk": self.risk.to_dict()}
+        return plain | {"mechanism": self.risk.subject, "risk": self.risk.to_dict()}
 
     def __str__(self) -> str:
         return explain.calibration(self)
@@ -298,7 +298,7 @@ class Candidate(Result):
     def to_dict(self) -> dict[str, Any]:
         """The candidate as plain data."""
         plain = {f: getattr(self, f) for f in self.__slots__}
-        return plain | {"mechanism": self.mechanism.describe(), "risk": self.risk.to_dict()}
+        return plain | {"mechanism": self.risk.subject, "risk": self.risk.to_dict()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -334,14 +334,7 @@ class Comparison(Result):
         return len(self.candidates)
 
     def to_dict(self) -> dict[str, Any]:
-        """The comparison as plain data.
-
-        Returns
-        -------
-        dict
-            Only numbers, strings, lists and dicts.
-
-        """
+        """The comparison as plain data: only numbers, strings, lists and dicts."""
         return {"candidates": [c.to_dict() for c in self.candidates]}
 
     def __str__(self) -> str:
@@ -359,12 +352,12 @@ class WorstPrior(Result):
 
     Attributes
     ----------
-    prior
-        The riskiest prior found.
-    risk
-        Its risk.
+    prior, risk
+        The riskiest prior found, and its risk.
     bound
         An upper bound that holds for every prior.
+    tried, stopped
+        How many priors were assessed, and whether the search ended before it was done.
 
     Examples
     --------
@@ -381,6 +374,8 @@ class WorstPrior(Result):
     prior: Prior
     risk: Risk
     bound: Risk
+    tried: int
+    stopped: bool
 
     def to_dict(self) -> dict[str, Any]:
         """The result as plain data; the prior is a list of [record, probability].
@@ -393,8 +388,9 @@ class WorstPrior(Result):
         """
         assert self.prior.support is not None and self.prior.probabilities is not None
         table = zip(self.prior.support.tolist(), self.prior.probabilities.tolist(), strict=True)
-        risks = {"risk": self.risk.to_dict(), "bound": self.bound.to_dict()}
-        return {"prior": [list(row) for row in table], **risks}
+        plain = {"risk": self.risk.to_dict(), "bound": self.bound.to_dict()}
+        done = {"tried": self.tried, "stopped": self.stopped}
+        return {"prior": [list(row) for row in table], **plain, **done}
 
     def __str__(self) -> str:
         return explain.worst(self)

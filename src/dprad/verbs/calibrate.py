@@ -4,7 +4,7 @@ The answer is assessed again and is on the safe side: the upper end of ``plan.ri
 most ``max_risk``, and a value with less noise, by the stated tolerance, was tried and fails. Where
 risk is not monotone (subset selection, local hashing and Hadamard response contain whole-number
 parameters), every monotone piece is searched. Where risk is estimated, the search uses one set of
-random numbers and the final check a fresh one.
+random numbers, and the answer is found by checks on fresh and longer ones.
 """
 
 from __future__ import annotations
@@ -43,10 +43,12 @@ MEASURES = ("rad", "rero", "tv", *(row.name for row in bounds.TABLE))
 # Relative tolerance of the value, where the risk is computed exactly and where it is estimated.
 TOLERANCE = 1e-7
 ROUGH = 1e-3
-# Most fresh samples drawn for the final check of an estimate.
-CHECKS = 40
-# How far the next value first backs off beyond what a check asks for.
-BACK_OFF = 1e-3
+# Most fresh samples drawn for the final checks of an estimate, how many times longer they are than
+# those of the search, and the number of draws above which they are not longer.
+CHECKS, LONGER, MOST_DRAWS = 40, 10, 2_000_000
+# How far the next value first goes beyond what a check asks for, and how far apart two values are
+# between which the slope of the risk is read.
+FURTHER, NEARBY = 1e-3, 0.05
 
 
 def calibrate(
@@ -88,7 +90,7 @@ def calibrate(
         variation of the promise as stated (for add-remove promises: the best membership test); or
         one bound of the table, such as ``"theorem-3"``, for comparison.
     trials
-        Number of draws, where the risk is estimated.
+        Number of draws, where the risk is estimated; the final checks use ten times as many.
     confidence
         Confidence level of the interval, between 0 and 1.
     rng
@@ -148,11 +150,12 @@ def turned(
     if measure == "rad" and risk.kind == "estimate":
         searched = value
         value, subject, risk = _fresh(trial, value, search)
-        search.tolerance += abs(value / searched - 1.0)
+        search.ended = search.ended and value == searched
+        search.tolerance = _failing(value, search)
     error = subject.error(0.95) if isinstance(subject, Mechanism) else None
     return Calibration(
         mechanism=subject,
-        family=dial.title(subject),
+        family=dial.title(str(risk.subject["kind"])),
         parameter=dial.name or "value",
         rising=search.rising,
         value=int(value) if dial.whole else value,
@@ -216,28 +219,73 @@ def _measured(risk: Risk, measure: str) -> float:
 
 
 def _fresh(trial: _Trial, value: float, search: Search) -> tuple[float, Any, Risk]:
-    """Check an estimate on fresh random numbers, and back off until the check holds.
+    """The last value that passes a check on fresh random numbers before one fails.
 
-    The k-th check has confidence 1 - alpha/2^k, so that all checks together keep alpha.
+    Checks are longer than the search, so that their intervals are narrower. The k-th has confidence
+    1 - alpha/2^k, so that all together keep alpha.
     """
-    sampling = trial.sampling
-    alpha = 1.0 - sampling.confidence
+    draws = max(trial.sampling.trials, min(LONGER * trial.sampling.trials, MOST_DRAWS))
+    rough = trial.risk(value)
+    narrower = (rough.interval[1] - rough.rad) * math.sqrt(trial.sampling.trials / draws)
+    slope = _slope(value, search)
+    value = _moved(value, rough.rad + narrower, slope, search)
+    best: tuple[float, Any, Risk] | None = None
     for k in range(1, CHECKS + 1):
         subject = trial.dial.make(value)
-        sharper = replace(sampling, seed=sampling.seed + 7919 * k, confidence=1.0 - alpha / 2**k)
-        risk = answer(subject, trial.question, sharper)
+        tell(f"checking the answer, {k} values tried", 0, 0)
+        risk = answer(subject, trial.question, _sharper(trial.sampling, draws, k))
         search.seen[value] = risk.interval[1]
         if risk.interval[1] <= search.target:
-            return value, subject, risk
-        excess = risk.interval[1] / search.target
-        factor = excess * (1 + min(BACK_OFF * 2 ** (k - 1), 0.05))
-        value = value / factor if search.rising else value * factor
-        if search.whole:
-            value = float(math.floor(value) if search.rising else math.ceil(value))
-        value = min(max(value, search.low), search.high)
+            best = value, subject, risk
+        elif best is not None:
+            return best
+        further = min(FURTHER * 2 ** (k - 1), 0.05)
+        value = _moved(value, risk.interval[1], slope, search, further)
+        if best is not None and value == best[0]:  # the end of the range, or no whole number
+            return best
+    if best is not None:
+        return best
     raise DpradError(
         "the estimate of the risk is too rough to confirm the target. Give more trials."
     )
+
+
+def _sharper(sampling: Sampling, draws: int, k: int) -> Sampling:
+    confidence = 1.0 - (1.0 - sampling.confidence) / 2**k
+    seed = sampling.seed + 7919 * k
+    return replace(sampling, trials=draws, seed=seed, confidence=confidence)
+
+
+def _slope(value: float, search: Search) -> float:
+    """By how many percent risk grows for one percent of the value, from what the search saw."""
+    apart = {other: abs(math.log(other / value)) for other in search.seen if other != value}
+    if not apart:
+        return 1.0
+    other = min(apart, key=lambda v: abs(math.log(apart[v] / NEARBY)))
+    rise = math.log(max(search.seen[other], 1e-300) / max(search.seen[value], 1e-300))
+    slope = abs(rise / math.log(other / value))
+    return min(max(slope, 0.1), 100.0)
+
+
+def _moved(value: float, risk: float, slope: float, search: Search, further: float = 0.0) -> float:
+    """Where the target would be met with this slope, and a little further."""
+    excess = max(risk, 1e-300) / search.target
+    beyond = excess * (1 + further) if excess > 1 else excess / (1 + further)
+    factor = math.exp(math.log(beyond) / slope)
+    moved = value / factor if search.rising else value * factor
+    if search.whole:
+        moved = float(math.floor(moved) if search.rising else math.ceil(moved))
+    return min(max(moved, search.low), search.high)
+
+
+def _failing(value: float, search: Search) -> float:
+    """How far, relatively, the nearest value with less noise that was tried and failed is."""
+    less = [
+        abs(other / value - 1.0)
+        for other, risk in search.seen.items()
+        if risk > search.target and (other > value) == search.rising and other != value
+    ]
+    return min(less, default=ROUGH)
 
 
 def _unattainable(limit: UnattainableError, trial: _Trial, target: float) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -18,9 +18,11 @@ from dprad.model.threats import Threat
 from dprad.numerics.random import Seed
 from dprad.verbs.assess import answer, sampled
 
+_Row = tuple[Any, Risk, float | None, float | None]
+
 
 def compare(
-    mechanisms: Iterable[Any],
+    mechanisms: Iterable[Any] | Mapping[str, Any],
     *,
     prior: Prior,
     threat: Threat | None = None,
@@ -36,7 +38,7 @@ def compare(
     Parameters
     ----------
     mechanisms
-        A list of mechanisms, guarantees or results of `calibrate`.
+        A list of mechanisms, guarantees or results of `calibrate`, or ``{name: one of them}``.
     prior
         The population, as for `assess`.
     threat
@@ -63,19 +65,28 @@ def compare(
     ['OUE(epsilon=1, size=5)', 'GRR(epsilon=1, size=5)']
 
     """
+    named = mechanisms if isinstance(mechanisms, Mapping) else None
     try:
-        subjects = [m.mechanism if isinstance(m, Calibration) else m for m in mechanisms]
+        given = mechanisms if named is None else named.values()
+        subjects = [m.mechanism if isinstance(m, Calibration) else m for m in given]
     except TypeError:
         raise DpradError("compare takes a list of mechanisms, but got something else.") from None
     if not subjects:
         raise DpradError("compare takes a list of mechanisms, but it is empty.")
-    return compared(subjects, Question.of(prior, threat, query), sampled(trials, 0.95, rng))
+    names = None if named is None else [str(name) for name in named]
+    question = Question.of(prior, threat, query)
+    return compared(subjects, question, sampled(trials, 0.95, rng), names)
 
 
-def compared(subjects: Iterable[Any], question: Question, sampling: Sampling) -> Comparison:
+def compared(
+    subjects: Iterable[Any],
+    question: Question,
+    sampling: Sampling,
+    names: Iterable[str] | None = None,
+) -> Comparison:
     """The same for a prepared question."""
     promised = replace(question, query=None)  # a guarantee reads nothing
-    rows: list[tuple[Any, Risk, float | None, float | None]] = []
+    rows: list[_Row] = []
     for subject in subjects:
         if isinstance(subject, Guarantee):
             rows.append((subject, answer(subject, promised, sampling), None, None))
@@ -83,18 +94,19 @@ def compared(subjects: Iterable[Any], question: Question, sampling: Sampling) ->
         mechanism = as_mechanism(subject, "compare")
         risk = answer(mechanism, question, sampling)
         rows.append((subject, risk, mechanism.error(0.95), mechanism.variance()))
-    rows.sort(key=lambda row: row[1].rad)
+    given = [_name(row[1].subject) for row in rows] if names is None else list(names)
+    order = sorted(range(len(rows)), key=lambda i: rows[i][1].rad)
     return Comparison(
         candidates=tuple(
             Candidate(
-                name=_name(subject),
-                mechanism=subject,
-                risk=risk,
-                error=error,
-                variance=variance,
-                frontier=not any(_beats(other, (risk, error, variance)) for other in rows),
+                name=given[i],
+                mechanism=rows[i][0],
+                risk=rows[i][1],
+                error=rows[i][2],
+                variance=rows[i][3],
+                frontier=not any(_beats(other, rows[i][1:]) for other in rows),
             )
-            for subject, risk, error, variance in rows
+            for i in order
         )
     )
 
@@ -113,9 +125,9 @@ def _beats(other: Any, mine: tuple[Risk, float | None, float | None]) -> bool:
     return bool(no_worse and (risk.rad < mine[0].rad or theirs < ours))
 
 
-def _name(subject: Any) -> str:
+def _name(subject: dict[str, Any]) -> str:
     """The kind and the noise, without the range, which is often that of the data."""
-    plain = {k: v for k, v in subject.describe().items() if k not in ("bounds", "sensitivity")}
+    plain = {k: v for k, v in subject.items() if k not in ("bounds", "sensitivity")}
     kind = plain.pop("kind")
     shown = [
         f"{k}={v:.6g}" if isinstance(v, float) else f"{k}={v}"

@@ -63,6 +63,25 @@ class Dial:
         high = min(usual.high * unit, most)
         return cls(family, name, fixed, usual.low * unit, high, usual.rising, usual.whole)
 
+    @classmethod
+    def to_set(
+        cls,
+        family: Callable[..., Any],
+        parameter: str | None,
+        fixed: dict[str, Any],
+        question: Question,
+    ) -> Dial:
+        """A dial for values that are given: nothing is searched, so there is no range."""
+        arguments = _arguments(family)
+        alone = not isinstance(family, type) and len(arguments) == 1 and not fixed
+        if alone and parameter not in arguments:
+            parameter = next(iter(arguments))  # a function of one number
+        name = _free(family, arguments, parameter, fixed)
+        usual = _declared(family).get(name, TURNED.get(name))
+        fixed = _sized(arguments, fixed, question)
+        whole = usual is not None and usual.whole
+        return cls(family, name, fixed, -math.inf, math.inf, None, whole)
+
     def make(self, value: float) -> Any:
         """What `assess` takes, at this value."""
         argument = int(value) if self.whole else value
@@ -100,10 +119,10 @@ class Dial:
         """The name of the family."""
         return str(getattr(self.family, "__name__", otherwise))
 
-    def title(self, subject: Any) -> str:
-        """What was calibrated, by name."""
+    def title(self, kind: str) -> str:
+        """What was calibrated, by name, or else by the kind of mechanism that was made."""
         name = self.called("")
-        return name if name.isidentifier() else str(subject.describe()["kind"])
+        return name if name.isidentifier() else kind
 
 
 def _declared(family: Any) -> dict[str, Parameter]:
@@ -118,6 +137,13 @@ def _declared(family: Any) -> dict[str, Parameter]:
 
 def _mechanism(family: Any) -> type[Mechanism] | None:
     return family if isinstance(family, type) and issubclass(family, Mechanism) else None
+
+
+def takes(family: Any) -> set[str] | None:
+    """The names of the arguments of a family; None if it takes any."""
+    arguments = _arguments(family)
+    free = any(p.kind is p.VAR_KEYWORD for p in arguments.values())
+    return None if free or not arguments else set(arguments)
 
 
 def _arguments(family: Any) -> dict[str, inspect.Parameter]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -20,17 +20,23 @@ from dprad.mechanisms.base import Mechanism
 from dprad.mechanisms.foreign import as_mechanism
 from dprad.model.guarantees import Guarantee
 from dprad.model.priors import Prior
-from dprad.model.results import WorstPrior
+from dprad.model.results import Risk, WorstPrior
 from dprad.model.threats import Threat
 from dprad.numerics.arrays import FloatArray
 from dprad.numerics.random import Seed, seed
-from dprad.runtime.progress import Meter
+from dprad.runtime.progress import Meter, Stop
 from dprad.verbs.assess import assess
 
 # Most priors assessed: where the risk is exact, and where it is an estimate.
 BUDGET, ROUGH_BUDGET = 6_000, 500
+# Fewest draws for the risk of the prior that was found.
+FINAL = 20_000
+# Seconds after which a search says how far it is, unless told otherwise.
+QUIET = 5.0
 # Share of the budget for pairs, and the number of pairs from which the search climbs.
 FOR_PAIRS, KEPT = 0.5, 3
+# Where risks are estimates: how many priors are compared again, with how many times the draws.
+LEADING, LONGER = 4, 4
 # Steps by which a record's probability is changed.
 STEPS = (0.5, 0.2, 0.05, 0.01, 0.002)
 
@@ -40,13 +46,16 @@ def worst_prior(
     *,
     threat: Threat | None = None,
     size: int | None = None,
+    values: Iterable[Any] | None = None,
     trials: int = 4_000,
     rng: Seed = 0,
-    progress: bool = False,
+    max_seconds: float | None = None,
+    progress: bool | None = None,
 ) -> WorstPrior:
     """Search for the prior with the largest extra risk.
 
-    Costs up to 6,000 calls of `assess` (500 where the risk is an estimate).
+    Costs up to 6,000 calls of `assess` (500 where the risk is an estimate). The result says how
+    many priors were tried, and whether the search ended before it was done.
 
     Parameters
     ----------
@@ -58,12 +67,17 @@ def worst_prior(
         The number of possible records. A categorical mechanism has values 0, 1, ... (default: all
         of them). A numeric one gets evenly spaced numbers within its clamp, bounds or sensitivity
         (default: 10).
+    values
+        The possible records themselves, instead of `size`.
     trials
-        Number of draws, where the risk is estimated.
+        Number of draws, where the risk is estimated. The risk of the prior found is assessed again,
+        with at least 20,000.
     rng
         Seed, `SeedSequence` or `Generator`. The same seed gives the same result.
+    max_seconds
+        Stop after this many seconds with the riskiest prior found by then.
     progress
-        Whether to report progress on standard error.
+        Whether to report progress on standard error. Default: if it takes more than 5 seconds.
 
     Returns
     -------
@@ -85,24 +99,35 @@ def worst_prior(
             "worst_prior takes a mechanism. Assess a guarantee for every prior at once: "
             "assess(guarantee, prior=Prior.unknown())."
         )
+    stop = Stop(time.monotonic(), max_seconds)
     subject, start = as_mechanism(mechanism, "worst_prior"), seed(rng)
-    values = _values(subject, size)
+    support = _values(subject, size) if values is None else _given(values, size)
     promise = subject.guarantee
     if promise is None:
-        raise DpradError("worst_prior needs the promise of the mechanism: guarantee=...")
+        raise DpradError(
+            "worst_prior needs the promise of the mechanism, for a bound that holds for every "
+            "prior: guarantee=..."
+        )
     bound = assess(promise, prior=Prior.unknown(), threat=threat)
 
     def made(weight: FloatArray) -> Prior:
-        return Prior.from_counts(dict(zip(values, weight.tolist(), strict=True)))
+        return Prior.from_counts(dict(zip(support, weight.tolist(), strict=True)))
 
     def risk(weight: FloatArray) -> tuple[float, bool]:
         answer = assess(subject, prior=made(weight), threat=threat, trials=trials, rng=start)
         return answer.rad, answer.kind == "estimate"
 
-    best = _Search(risk, len(values), progress).best()
-    prior = made(best)
-    final = assess(subject, prior=prior, threat=threat, rng=start + 1)
-    return WorstPrior(prior=prior, risk=final, bound=bound)
+    def again(weight: FloatArray, draws: int, which: int) -> Risk:
+        return assess(subject, prior=made(weight), threat=threat, trials=draws, rng=start + which)
+
+    search = _Search(risk, len(support), progress, stop)
+    best = search.best()
+    if search.rough and not stop.now():
+        # the largest of many estimates was also lucky: compare the leading ones on longer runs
+        best = max(search.leading(), key=lambda weight: again(weight, LONGER * trials, 1).rad)
+    prior, final = made(best), again(best, max(trials, FINAL), 2)
+    tried, stopped = len(search.seen), search.spent
+    return WorstPrior(prior=prior, risk=final, bound=bound, tried=tried, stopped=stopped)
 
 
 def _values(mechanism: Mechanism, size: int | None) -> list[Any]:
@@ -114,21 +139,39 @@ def _values(mechanism: Mechanism, size: int | None) -> list[Any]:
     return values
 
 
+def _given(values: Iterable[Any], size: int | None) -> list[Any]:
+    """Distinct records, as given."""
+    if size is not None:
+        raise DpradError("give either size or values.")
+    try:
+        given = [v.item() if isinstance(v, np.generic) else v for v in values]
+        distinct = list(dict.fromkeys(given))
+    except TypeError:
+        raise DpradError("values must be a list of records, but is something else.") from None
+    if len(distinct) < max(len(given), 1):
+        raise DpradError("values must be distinct records, at least one.")
+    return distinct
+
+
 class _SpentError(Exception):
-    """The budget is used up."""
+    """The budget is used up, or the time."""
 
 
 class _Search:
     """Priors that were assessed, and the riskiest of them."""
 
     def __init__(
-        self, risk: Callable[[FloatArray], tuple[float, bool]], size: int, progress: bool
+        self,
+        risk: Callable[[FloatArray], tuple[float, bool]],
+        size: int,
+        progress: bool | None,
+        stop: Stop,
     ) -> None:
-        self.assess, self.size = risk, size
+        self.assess, self.size, self.progress, self.stop = risk, size, progress, stop
         self.seen: dict[bytes, float] = {}
         self.top: tuple[float, FloatArray] = (-1.0, np.full(size, 1.0 / size))
-        self.budget = BUDGET
-        self.meter = Meter(progress, BUDGET, time.monotonic(), what="priors")
+        self.budget, self.rough, self.spent = BUDGET, False, False
+        self.meter = Meter(progress is True, BUDGET, time.monotonic(), what="priors")
 
     def best(self) -> FloatArray:
         """Try all pairs, then climb from the best of them and from some typical priors."""
@@ -142,7 +185,7 @@ class _Search:
                 self._climb(weight)
             self._climb(self.top[1])
         except _SpentError:
-            pass
+            self.spent = True
         self.meter.close()
         return self.top[1]
 
@@ -150,16 +193,24 @@ class _Search:
         """The risk of a prior; each prior is assessed once."""
         key = np.round(weight, 12).tobytes()
         if key not in self.seen:
-            if len(self.seen) >= self.budget:
+            if len(self.seen) >= self.budget or (self.seen and self.stop.now()):
                 raise _SpentError
             value, rough = self.assess(weight)
             if rough:
+                self.rough = True
                 self.budget = self.meter.total = ROUGH_BUDGET
             self.seen[key] = value
+            if self.progress is None and time.monotonic() - self.meter.begin > QUIET:
+                self.meter.wanted = True
             self.meter.show(len(self.seen))
             if value > self.top[0]:
                 self.top = value, weight
         return self.seen[key]
+
+    def leading(self) -> list[FloatArray]:
+        """The riskiest of those assessed, and the typical ones."""
+        keys = sorted(self.seen, key=lambda key: -self.seen[key])[:LEADING]
+        return [*self._usual(), *(np.frombuffer(key) for key in keys)]
 
     def _usual(self) -> list[FloatArray]:
         """Typical priors: uniform, one heavy record, some spread out."""

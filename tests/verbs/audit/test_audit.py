@@ -443,3 +443,32 @@ def test_lists_within_lists_are_outputs():
         trials=300,
     )
     assert found.verdict == "consistent"
+
+
+TWO = mechanisms.Channel([[0.6, 0.4], [0.4, 0.6]])
+
+
+@pytest.mark.parametrize(
+    ("run", "model", "words"),
+    [
+        (mechanisms.Channel(np.full((2, 5), 0.2)), TWO, "not return what a Channel does. Give"),
+        (mechanisms.Laplace(epsilon=1.0), TWO, "not return what a Channel does. Give"),
+        (lambda record, rng: int(rng.integers(5)), TWO, "a number from 0 to 1"),
+        (TWO, mechanisms.OUE(epsilon=1.0, size=2), "not return what a OUE does"),
+        (TWO, mechanisms.GRR, "got the class GRR, which needs more than an epsilon"),
+        (TWO, lambda epsilon: 3, "model takes a mechanism"),
+    ],
+)
+def test_a_model_of_something_else(run, model, words):
+    claim = PureDP(1.0, neighbours="replace-one")
+    with pytest.raises(DpradError, match=words):
+        audit(run, claim=claim, prior=Prior.uniform(2), model=model, trials=2000)
+
+
+def test_a_model_without_an_epsilon_gives_no_estimate_and_says_so():
+    claim = PureDP(1.0, neighbours="replace-one")
+    result = audit(TWO, claim=claim, prior=Prior.uniform(2), model=TWO, trials=2000)
+    assert result.epsilon_estimate is None and "Give a function epsilon" in result.notes[0]
+    family = lambda epsilon: mechanisms.GRR(epsilon=epsilon, size=2)  # noqa: E731
+    result = audit(TWO, claim=claim, prior=Prior.uniform(2), model=family, trials=20_000)
+    assert result.epsilon_estimate == pytest.approx(math.log(1.5), abs=0.1) and not result.notes

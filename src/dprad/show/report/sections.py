@@ -123,7 +123,7 @@ def curves(answers: Answers) -> list[Section]:
             continue
         figure = svg(
             lambda ax, many=lines, p=parameter, at=at: plots.plot_risk(  # type: ignore[misc]
-                many, ax, parameter=p, accepted=scenario.accepted, at=at
+                many, ax=ax, parameter=p, accepted=scenario.accepted, at=at
             ),
             label=f"Extra risk against {parameter}",
         )

@@ -246,7 +246,7 @@ def _chart(controls: Controls, told: Any, bench: Bench) -> None:
         picture = svg(
             lambda ax: plots.plot_risk(
                 lines,
-                ax,
+                ax=ax,
                 parameter=asked.parameter,
                 accepted=controls.input.accepted(),
                 at=asked.value,

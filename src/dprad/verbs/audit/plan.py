@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from dprad.errors import DpradError, number, whole
+from dprad.errors import DpradError, number, told, whole
 from dprad.game.game import Table
 from dprad.game.question import Question
 from dprad.mechanisms.base import Mechanism
@@ -26,6 +26,9 @@ LARGE = 20.0
 _NO_REPLAY = (
     "this audit cannot be replayed: the function has its own random numbers. Let it take rng, "
     "run(record, rng), and the same seed gives the same result"
+)
+_NO_EPSILON = (
+    "no model-based estimate: the model has no epsilon. Give a function epsilon -> mechanism"
 )
 
 
@@ -125,7 +128,9 @@ class Plan:
     @property
     def notes(self) -> list[str]:
         """Notes that apply whatever the result."""
-        return [] if self.replayable else [_NO_REPLAY]
+        always = [] if self.replayable else [_NO_REPLAY]
+        fixed = self.model is not None and self.model.given and self.model.at is None
+        return [*always, _NO_EPSILON] if fixed else always
 
     @property
     def replayable(self) -> bool:
@@ -164,8 +169,19 @@ class Model:
             if not mechanism.likelihood and not given:
                 return None
             return cls(mechanism, by_epsilon(mechanism), given)
-        family = thing
-        return cls(family(min(epsilon, LARGE)), lambda at: as_mechanism(family(at), "model"), given)
+
+        def family(at: float) -> Mechanism:
+            try:
+                return as_mechanism(thing(at), "model")
+            except TypeError as error:
+                if not isinstance(thing, type):
+                    raise
+                raise DpradError(
+                    f"model takes an object, or a function epsilon -> mechanism, but got the class "
+                    f"{thing.__name__}, which needs more than an epsilon ({told(error)})."
+                ) from None
+
+        return cls(family(min(epsilon, LARGE)), family, given)
 
 
 def _point(claim: Guarantee) -> tuple[float, float]:

@@ -63,8 +63,9 @@ def choose(plan: Plan, file: State, stop: Stop) -> Target:
     if attack is None:
         return _learned(plan, file, stop)
     play = player(attack, plan.question)
-    if isinstance(plan.subject, BlackBox) and isinstance(attack, OptimalAttack):
-        play = translated(play, attack.mechanism, _support(plan))
+    if isinstance(attack, OptimalAttack) and attack.mechanism is not plan.subject:
+        called = isinstance(plan.subject, BlackBox)
+        play = translated(play, attack.mechanism, _support(plan) if called else None)
     return Target(plan.question, plan.read, _support(plan), play, model, 0, tuple(plan.notes))
 
 
