@@ -157,23 +157,31 @@ def guesser(
 
 def _codes(named: Any, count: int, size: int) -> IntArray:
     """Guesses as codes; None, and anything that is not a value, is a pass."""
-    given = named.tolist() if isinstance(named, np.ndarray) else list(named)
-    if len(given) != count:
+    given = _listed(named)
+    if given is None or len(given) != count:
+        got = "something else" if given is None else f"{len(given)}"
         raise DpradError(
-            f"attack must return one guess per output, but returned {len(given)} for {count}."
+            f"attack must return one guess per output, but returned {got} for {count}."
         )
     return np.array([g if _value(g, size) else -1 for g in given], dtype=np.intp)
 
 
 def _records(outputs: Any, count: int, size: int) -> IntArray:
     """Outputs that are guesses themselves."""
-    given = outputs.tolist() if isinstance(outputs, np.ndarray) else list(outputs)
-    if len(given) != count or not all(_value(o, size) for o in given):
+    given = _listed(outputs)
+    if given is None or len(given) != count or not all(_value(o, size) for o in given):
         raise DpradError(
             f"attack must be given: the outputs of run are not all values 0 .. {size - 1}, so they "
             "cannot be guesses themselves."
         )
     return np.array(given, dtype=np.intp)
+
+
+def _listed(values: Any) -> list[Any] | None:
+    """One entry per run; None if it is no sequence."""
+    if isinstance(values, np.ndarray):
+        values = values.tolist()
+    return list(values) if isinstance(values, list | tuple) else None
 
 
 def _value(guess: Any, size: int) -> bool:
