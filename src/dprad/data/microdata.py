@@ -135,7 +135,8 @@ def texas100x(path: Any) -> Any:
     first = {"RACE": 1, "ETHNICITY": 1} if raw else {}
     chosen = [_text(f"{c} - {first.get(c, 0)}", c) for c in TEXAS_CATEGORIES]
     chosen += ["THCIC_ID", *TEXAS_NUMBERS]
-    table = stays.query("t", f"SELECT {', '.join(chosen)} FROM t")
+    order = " ORDER BY ALL" if raw else ""  # distinct rows come in any order
+    table = stays.query("t", f"SELECT {', '.join(chosen)} FROM t{order}")
     kinds = sorted(v for (v,) in table.query("t", "SELECT DISTINCT ETHNICITY FROM t").fetchall())
     if kinds != ["0", "1"]:
         raise DpradError(

@@ -7,7 +7,7 @@ excerpt of the American Community Survey stand in for them.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,15 @@ NAMES = {"census19": "Census19, race", "texas100x": "Texas-100X, ethnicity"}
 RACE = {"1": "0", "2": "1", "3": "2", "4": "2", "5": "2", "6": "3", "7": "4", "8": "5", "9": "6"}
 # Table, secret, known columns (None: all others).
 Task = tuple[Any, str, list[str] | None]
+
+
+class Sample(NamedTuple):
+    """Rows to draw people from, the secret, how many values it has, and the rows of the table."""
+
+    frame: Any
+    secret: str
+    size: int
+    total: int
 
 
 def tables(options: Options) -> dict[str, Task]:
@@ -79,7 +88,8 @@ def run(options: Options) -> Made:
     chosen = tables(options)
     repeats = 1 if options.quick else REPEATS
     people = 300 if options.quick else PEOPLE
-    known = {name: (*_rows(task), task[1]) for name, task in chosen.items()}
+    needed = repeats * (people + PUBLIC)
+    known = {name: _rows(task, needed) for name, task in chosen.items()}
 
     def work(cell: Row, seed: int) -> list[Row]:
         return [_row(cell, seed, known[cell["table"]], people, repeats)]
@@ -105,24 +115,31 @@ def run(options: Options) -> Made:
     )  # fmt: skip
 
 
-def _rows(task: Task) -> tuple[Any, int]:
-    """The columns that are used, as a data frame that other processes can be given."""
+def _rows(task: Task, needed: int) -> Sample:
+    """The columns that are used, as a data frame that other processes can be given.
+
+    Of a table of the paper only as many rows, drawn at random, as all repetitions need.
+    """
     table, secret, known = task
-    if known is not None:
-        table = table.project(", ".join([*known, secret]))
-    names, columns = read_rows(table)
-    return _frame(names, columns), len(codes(columns[names.index(secret)])[1])
+    if known is None:
+        frame = _frame(*read_rows(table))
+    else:
+        frame = table.project(", ".join([*known, secret])).df()
+    total = len(frame)
+    if total > needed:
+        frame = frame.sample(n=needed, random_state=0)
+    return Sample(frame, secret, len(codes(frame[secret].to_numpy())[1]), total)
 
 
-def _row(cell: Row, seed: int, task: tuple[Any, int, str], people: int, repeats: int) -> Row:
-    table, size, secret = task
+def _row(cell: Row, seed: int, task: Sample, people: int, repeats: int) -> Row:
+    table, secret, size, total = task
     found = impute(
         table, secret=secret, release=GRR(epsilon=EPSILON, size=size), people=people,
         public=PUBLIC, repeats=repeats, rng=seed,
     )  # fmt: skip
     assert found.release_interval is not None
     return cell | {
-        "records": len(table),
+        "records": total,
         "public": found.public,
         "values": size,
         "blind_guess": found.baseline,
