@@ -28,6 +28,9 @@ def test_success_without_risk(table):
     assert found.rero_interval[0] <= 0.75 + 0.25 / 3 <= found.rero_interval[1]
     assert found.rad == 0.0 and found.release_rad is None and 0.3 < found.baseline < 0.4
     assert "Extra risk of taking part: 0." in str(found) and "0.8" not in str(found)
+    low, high = found.measured_interval
+    assert low < 0 < high and high - low < 0.4 and low <= found.measured_rad <= high
+    assert found.measured_rad != 0.0  # measured, not known
     assert found.known == ("colour", "noise") and found.to_dict()["repeats"] == 4
 
 
@@ -48,6 +51,17 @@ def test_with_a_release(table, release):
         table, secret="secret", classifier=LogisticRegression(), release=release, repeats=3
     )
     assert more.rero > found.rero and more.release_rad < found.release_rad + 0.02
+
+
+def test_few_public_records(table):
+    """Who has seen eight people guesses worse than who has seen 2,500."""
+    few = impute(table, secret="secret", classifier=LogisticRegression(), people=500, public=8)
+    many = impute(table, secret="secret", classifier=LogisticRegression(), people=500)
+    assert (few.public, many.public) == (8, 2500) and few.rero < many.rero - 0.02
+    most = impute(table, secret="secret", classifier=LogisticRegression(), people=500, public=9000)
+    assert most == many
+    with pytest.raises(DpradError, match="public"):
+        impute(table, secret="secret", public=0)
 
 
 def test_the_default_classifier_and_files(table, tmp_path):

@@ -2,8 +2,9 @@
 
 A classifier trained on public records predicts the secret. It may be right often (ReRo is high),
 and that is no harm done by taking part: the guess does not depend on the release, so it is right
-equally often whether the person is in the data or not, and RAD is 0. The attack that *does* use a
-release, beside it, multiplies the classifier's odds with the likelihood of the output and names the
+equally often whether the person is in the data or not, and RAD is 0. That is measured too, as the
+definition says, and comes out as 0 up to sampling error. The attack that *does* use a release,
+beside it, multiplies the classifier's odds with the likelihood of the output and names the
 value that gained most; its RAD is what taking part costs.
 """
 
@@ -42,15 +43,18 @@ class Imputation:
     rero, rero_interval
         How often the classifier alone is right.
     rad
-        Its extra risk: 0, since it ignores the release.
+        Its extra risk: exactly 0, since it ignores the release (Definition 1).
+    measured_rad, measured_interval
+        The same from runs: success on people who took part, minus success on others drawn in their
+        place.
     release
         The mechanism of the other attack, as plain data; None if there was none.
     success_in, success_out
         How often the attack that uses the release is right about people in the data, and others.
     release_rad, release_interval
         The difference: its extra risk.
-    people, repeats
-        People guessed in each repetition.
+    people, public, repeats
+        People guessed, and records that the classifier learned from, in each repetition.
 
     """
 
@@ -61,12 +65,15 @@ class Imputation:
     rero: float
     rero_interval: Pair
     rad: float
+    measured_rad: float
+    measured_interval: Pair
     release: dict[str, Any] | None
     success_in: float | None
     success_out: float | None
     release_rad: float | None
     release_interval: Pair | None
     people: int
+    public: int
     repeats: int
 
     def to_dict(self) -> dict[str, Any]:
@@ -100,6 +107,7 @@ def impute(
     classifier: Any = None,
     release: Any = None,
     people: int = 1000,
+    public: int | None = None,
     repeats: int = 5,
     confidence: float = 0.95,
     rng: int = 0,
@@ -119,7 +127,9 @@ def impute(
         A mechanism that reads the secret of the person (such as ``GRR(epsilon=1, size=5)``); its
         codes are the values in sorted order.
     people, repeats
-        People to guess in each repetition; all others are public.
+        People to guess in each repetition.
+    public
+        Records that the classifier learns from, drawn anew in each repetition; default: all others.
     confidence, rng
         Of the intervals (of the mean over the repetitions); seed.
 
@@ -143,16 +153,20 @@ def impute(
     truth, values = codes(columns[names.index(secret)])
     _guessable(secret, len(values), len(truth), count)
     mechanism = _reads(release, secret, len(values))
+    most = len(truth) - count
+    learned = most if public is None else min(whole(public, "public", low=1), most)
+    used = _used(len(truth), times * (count + learned), whole(rng, "rng", low=0))
     task = _Task(
-        x=_features([columns[names.index(n)] for n in using]),
-        truth=truth,
+        x=_features([columns[names.index(n)][used] for n in using]),
+        truth=truth[used],
         size=len(values),
         people=count,
+        public=learned,
         model=_default if classifier is None else lambda _: clone(classifier),
         release=mechanism,
         confidence=1.0 - (1.0 - level) / times,  # every repetition's share of alpha
     )
-    seeds = np.random.SeedSequence(whole(rng, "rng", low=0)).spawn(times)
+    seeds = np.random.SeedSequence(rng).spawn(times)
     return Imputation(
         secret=secret,
         known=tuple(using),
@@ -161,9 +175,17 @@ def impute(
         rad=0.0,
         release=None if mechanism is None else mechanism.describe(),
         people=count,
+        public=learned,
         repeats=times,
         **_means([_round(task, np.random.default_rng(seed)) for seed in seeds]),
     )
+
+
+def _used(rows: int, needed: int, rng: int) -> Any:
+    """The rows that are looked at: all, or as many as all repetitions need."""
+    if needed >= rows:
+        return slice(None)
+    return np.random.default_rng([rng, rows]).permutation(rows)[:needed]
 
 
 def _known(names: list[str], secret: str, known: list[str] | str | None) -> list[str]:
@@ -210,6 +232,7 @@ class _Task:
     truth: IntArray
     size: int
     people: int
+    public: int
     model: Callable[[np.random.Generator], Any]
     release: Mechanism | None
     confidence: float
@@ -221,6 +244,8 @@ class _Round:
 
     rero: float
     rero_interval: Pair
+    measured: float
+    measured_interval: Pair
     success: Pair | None = None
     release_interval: Pair | None = None
 
@@ -228,22 +253,40 @@ class _Round:
 def _round(task: _Task, random: np.random.Generator) -> _Round:
     """Guess the secret of some people with a classifier that learned from all others."""
     order = random.permutation(len(task.truth))
-    target, public = order[: task.people], order[task.people :]
+    target, public = order[: task.people], order[task.people : task.people + task.public]
     truth = task.truth[target]
     chance = _chances(task.model(random), task.x, task.truth, public, target, task.size)
     right = chance.argmax(axis=1) == truth
-    rero = float(right.mean())
-    interval = clopper_pearson(int(right.sum()), task.people, task.confidence)
+    measured, ends = _measured(right, task.confidence, random)
+    alone: dict[str, Any] = {
+        "rero": float(right.mean()),
+        "rero_interval": clopper_pearson(int(right.sum()), task.people, task.confidence),
+        "measured": measured,
+        "measured_interval": ends,
+    }
     if task.release is None:
-        return _Round(rero=rero, rero_interval=interval)
+        return _Round(**alone)
     inside, outside = _released(task.release, chance, truth, random)
     low, high = betting((1.0 + inside - outside) / 2, task.confidence)
     return _Round(
-        rero=rero,
-        rero_interval=interval,
+        **alone,
         success=(float(inside.mean()), float(outside.mean())),
         release_interval=(2 * low - 1, 2 * high - 1),
     )
+
+
+def _measured(
+    right: BoolArray, confidence: float, random: np.random.Generator
+) -> tuple[float, Pair]:
+    """RAD of the classifier from runs: one run (J = 1) for each draw of people.
+
+    A person z takes part and is guessed; z0 takes part and z1, drawn like them, is guessed. Neither
+    guess reads the release, so only the draws differ.
+    """
+    takes_part, other = random.integers(len(right), size=(2, len(right)))
+    success, luck = right[takes_part].astype(float), right[other].astype(float)
+    low, high = betting((1.0 + success - luck) / 2, confidence)
+    return float(success.mean() - luck.mean()), (2 * low - 1, 2 * high - 1)
 
 
 def _means(rounds: list[_Round]) -> dict[str, Any]:
@@ -254,6 +297,8 @@ def _means(rounds: list[_Round]) -> dict[str, Any]:
     return {
         "rero": float(np.mean([r.rero for r in rounds])),
         "rero_interval": _mean([r.rero_interval for r in rounds]),
+        "measured_rad": float(np.mean([r.measured for r in rounds])),
+        "measured_interval": _mean([r.measured_interval for r in rounds]),
         "success_in": inside,
         "success_out": outside,
         "release_rad": None if inside is None or outside is None else inside - outside,

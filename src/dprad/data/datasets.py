@@ -13,8 +13,27 @@ from typing import Any
 
 import numpy as np
 
+from dprad.data.microdata import CENSUS_KNOWN, TEXAS_KNOWN, census19, find, texas100x
+from dprad.data.places import geolife_points, porto_points, visits
 from dprad.errors import DpradError, one_of
 from dprad.numerics.arrays import FloatArray, IntArray
+
+__all__ = [
+    "ADULT_COLUMNS",
+    "CENSUS_KNOWN",
+    "TEXAS_KNOWN",
+    "adult",
+    "census19",
+    "digits",
+    "find",
+    "geolife_points",
+    "given",
+    "idx",
+    "images",
+    "porto_points",
+    "texas100x",
+    "visits",
+]
 
 # Names on OpenML; the keys are the directories searched for the original files.
 IMAGES = {"mnist": "mnist_784", "fashion-mnist": "Fashion-MNIST"}
@@ -94,16 +113,18 @@ def images(name: str, directory: Any = None) -> tuple[FloatArray, IntArray]:
     return x / 127.5 - 1.0, y.astype(int)
 
 
-def adult(directory: Any = None) -> Any:
+def adult(directory: Any = None, *, test: bool = False) -> Any:
     """The 32,561 training rows of Adult, as a table for `Prior.from_data` and `impute`.
 
-    The copy on OpenML also contains the test rows (48,842 in all).
+    The copy on OpenML always contains the test rows too (48,842 in all).
 
     Parameters
     ----------
     directory
         Directory with the original files; default: the environment variable DPRAD_DATA. Without
         one, scikit-learn fetches the copy on OpenML.
+    test
+        Whether the 16,281 rows of adult.test follow.
 
     Returns
     -------
@@ -122,11 +143,16 @@ def adult(directory: Any = None) -> Any:
     place = _place("adult", directory)
     if place is None:
         return _fetch("adult").frame
-    file = str(_file(place, "adult.data"))
-    return duckdb.connect().sql(
-        "SELECT * FROM read_csv($1, header = false, names = $2, delim = ', ')",
-        params=[file, ADULT_COLUMNS],
-    )
+    read = "FROM read_csv({}, header = false, names = $1, delim = ', ', skip = {})"
+    query = "SELECT * " + read.format("$2", 0)
+    files = [str(_file(place, "adult.data"))]
+    if test:
+        # a line of comment comes first, and the labels end in a dot
+        files.append(str(_file(place, "adult.test")))
+        query += " UNION ALL SELECT * REPLACE (rtrim(income, '.') AS income) " + read.format(
+            "$3", 1
+        )
+    return duckdb.connect().sql(query, params=[ADULT_COLUMNS, *files])
 
 
 def idx(path: Any) -> Any:

@@ -14,6 +14,7 @@ import numpy as np
 from dprad.attacks.optimal import best_attack
 from dprad.data import datasets
 from dprad.data.tables import read_rows
+from dprad.errors import DpradError
 from dprad.mechanisms import GRR, OUE, SubsetSelection
 from dprad.model.priors import Prior
 from dprad.model.threats import Threat
@@ -22,7 +23,9 @@ from dprad.paper.experiments import Made, Options, Row, cells, needs
 from dprad.show.plots.style import COLOURS
 from dprad.verbs.assess import assess
 
-VISITS = {"Beijing": "points", "Porto": "train_points"}
+CITIES = ("Beijing", "Porto")
+# Columns with visits, the best first; `datasets.visits` counts them.
+VISITS = ("points", "train_points")
 KINDS: dict[str, Any] = {"GRR": GRR, "subset selection": SubsetSelection, "OUE": OUE}
 METRES = (200.0, 500.0)
 EPSILONS = (1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0)
@@ -43,17 +46,31 @@ def places(options: Options) -> dict[str, tuple[Any, Any]]:
         nodes = np.stack([lat, lon, np.rint(visits)], axis=1)
         edges = np.array([(8 * i + j, 8 * i + j + 1) for i in range(8) for j in range(7)])
         return {"a grid (built in)": (nodes, edges)}
-    cities = {}
-    for city, column in VISITS.items():
-        folder = Path(root) / "locations"
-        names, columns = read_rows(str(folder / f"{city.lower()}_nodes.csv.gz"))
-        at = [columns[names.index(n)].astype(float) for n in ("lat", "lon", column)]
-        ends = read_rows(str(folder / f"{city.lower()}_edges.csv.gz"))
-        pair = [ends[1][ends[0].index(n)] for n in ("from_node", "to_node")]
-        index = {int(v): i for i, v in enumerate(columns[names.index("node_id")])}
-        ends_ = [[index.get(int(v), int(v)) for v in side] for side in pair]
-        cities[city] = (np.stack(at, axis=1), np.array(ends_).T)
+    folder = Path(root) / "locations"
+    cities = {c: _city(folder, c.lower()) for c in CITIES if _nodes(folder, c.lower()).exists()}
+    if not cities:
+        needs("locations/porto_nodes.csv.gz or locations/beijing_nodes.csv.gz", options)
     return cities
+
+
+def _nodes(folder: Path, city: str) -> Path:
+    return folder / f"{city}_nodes.csv.gz"
+
+
+def _city(folder: Path, city: str) -> tuple[Any, Any]:
+    """Nodes (latitude, longitude, visits) in their order, and edges as pairs of their places."""
+    names, columns = read_rows(str(_nodes(folder, city)))
+    column = next((c for c in VISITS if c in names), None)
+    missing = [c for c in ("node_id", "lat", "lon") if c not in names]
+    missing += [] if column else [VISITS[0]]
+    if missing:
+        raise DpradError(f"locations: {city}_nodes.csv.gz lacks the columns {', '.join(missing)}.")
+    at = [columns[names.index(n)].astype(float) for n in ("lat", "lon", column or VISITS[0])]
+    ends = read_rows(str(folder / f"{city}_edges.csv.gz"))
+    pair = [ends[1][ends[0].index(n)] for n in ("from_node", "to_node")]
+    index = {int(v): i for i, v in enumerate(columns[names.index("node_id")])}
+    both = [[index.get(int(v), int(v)) for v in side] for side in pair]
+    return np.stack(at, axis=1), np.array(both).T
 
 
 def population(nodes: FloatArray) -> Prior:
