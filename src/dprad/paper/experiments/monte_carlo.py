@@ -1,4 +1,4 @@
-"""Nested Monte Carlo for a continuous prior (figures MC_results and MC_results_beta), exact beside it.
+"""Nested Monte Carlo for a continuous prior (figures MC_results, MC_results_beta), exact beside it.
 
 One panel for each number of draws, epsilon across, one curve for each tolerance, with the interval
 that holds 95% of the repetitions. The draws of a repetition serve every epsilon and tolerance.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -192,7 +193,7 @@ def _sentences(rows: list[Row], agreement: str) -> tuple[str, ...]:
     useless = sum(r["guaranteed_error"] >= r["exact"] for r in last)
     shrink = [
         (b["high"] - b["low"]) / (a["high"] - a["low"])
-        for a, b in zip(rows, rows[1:], strict=False)
+        for a, b in pairwise(rows)
         if (a["prior"], a["draws"], a["eta"]) == (b["prior"], b["draws"], b["eta"])
     ]
     wider = sum(ratio > 1 for ratio in shrink)
