@@ -64,9 +64,9 @@ PAPER_RERO: dict[str, dict[str, tuple[float | None, ...]]] = {
 }
 # The panels, under the paper's captions.
 TITLES = {
-    "nothing": "DRA, nothing known",
-    "label": "DRA, image label known",
-    "everything": "MIA, everything known",
+    "nothing": "DRA, aux = {∅}: nothing known",
+    "label": "DRA, a(z) = image label",
+    "everything": "MIA, a(z) = z: everything known",
 }
 
 # Columns of the printed table.
@@ -282,9 +282,10 @@ def _of_success(rows: list[Row]) -> str:
         f"({over(aware, 'attack_success_low', 'hayes_one_in_eight')} with confidence); where "
         f"nothing is known in {over(blind, 'attack_success_low', 'hayes_one_in_eight')} of "
         f"{len(blind)} with confidence. With P+ summed over what can be known (the label: "
-        f"{len(set(LABELS))}/{len(LABELS)}; everything: 1, so that it says nothing) it is a bound for every attacker: the success is "
-        f"above that in {over(rows, 'attack_success_low', 'hayes_corrected')} of {len(rows)} cells "
-        "with confidence. There sqrt(T)/sigma is right: its reference is the training without the "
+        f"{len(set(LABELS))}/{len(LABELS)}; everything: 1, so that it says nothing) it is a bound "
+        "for every attacker: the success is above that in "
+        f"{over(rows, 'attack_success_low', 'hayes_corrected')} of {len(rows)} cells with "
+        "confidence. There sqrt(T)/sigma is right: its reference is the training without the "
         "record."
     )
     if any(r["paper_rero_plot"] is not None for r in rows):
