@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -298,28 +299,31 @@ def _of_success(rows: list[Row]) -> str:
     return text
 
 
+@cache
 def noise_needed(size: int = 10, steps: int = STEPS, risk: float = 0.1) -> dict[str, float]:
     """The paper's example: sigma for this risk, nothing known; its form, and two that hold."""
     prior = Prior.uniform(size)
 
-    def least(times: float, neighbours: Neighbours, measure: str) -> float:
+    def least(neighbours: Neighbours, measure: str) -> float:
         def trained(sigma: float) -> GaussianDP:
-            return GaussianDP(times * math.sqrt(steps) / sigma, neighbours=neighbours)
+            return GaussianDP(math.sqrt(steps) / sigma, neighbours=neighbours)
 
-        return calibrate(
+        plan = calibrate(
             trained,
             max_risk=risk,
             prior=prior,
             parameter="sigma",
-            between=(1.0, 1000.0),
+            between=(10.0, 100.0),
             measure=measure,
-        ).value
+        )
+        return plan.value
 
+    paper = least(REPLACE_ONE, "theorem-3-finite")
     printed = GaussianDP(math.sqrt(steps) / PRINTED_SIGMA, neighbours=ADD_REMOVE)
     return {
-        "paper": least(1.0, REPLACE_ONE, "theorem-3-finite"),
-        "doubled": least(2.0, REPLACE_ONE, "theorem-3-finite"),
-        "best": least(1.0, ADD_REMOVE, "rad"),
+        "paper": paper,
+        "doubled": 2 * paper,  # the bound depends on the ratio of mu and sigma alone
+        "best": least(ADD_REMOVE, "theorem-e1"),
         "risk": assess(printed, prior=prior).rad,
     }
 
