@@ -88,9 +88,12 @@ def test_success_is_counted_against_both_forms_of_hayes():
     text = dpsgd._of_success(rows)
     # label: 0.4 is above all but the last two; everything: 0.7 above all but the last
     assert "above it in 9 of 12 cells (9 with confidence)" in text
-    assert "above that in 0 of 18 cells" in text and "5/8" in text
+    assert (
+        "above that in 0 of the 12 cells with knowledge (0 of all 18 with confidence)" in text
+        and "5/8" in text
+    )
     rows[4]["attack_success"] = rows[4]["attack_success_low"] = 0.99
-    assert "above that in 1 of 18 cells" in dpsgd._of_success(rows)
+    assert "above that in 1 of the 12 cells with knowledge (1 of all 18" in dpsgd._of_success(rows)
     for row in rows:
         row["paper_rero_plot"] = None
     assert "own markers" not in dpsgd._of_success(rows)

@@ -153,7 +153,7 @@ def repetitions(
 
     The draws of a repetition serve all mechanisms and tolerances, so its estimates depend on each
     other; repetitions are independent. `device`: one of PyTorch's ("cuda", "cpu"), or None for
-    NumPy. The same draws on no two of these.
+    NumPy; each has random numbers of its own.
     """
     line = _line(prior)
     ends = _outputs(mechanisms[0], line, None)

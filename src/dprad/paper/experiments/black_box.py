@@ -78,8 +78,7 @@ def _sentences(rows: list[Row]) -> tuple[str, ...]:
         f"OUE from the largest to the smallest, comes out at {ordered} of {len(rows)} epsilons.",
         "For a uniform prior and an attacker who knows nothing Theorem 4 is within "
         f"{gap:.0e} of the optimum over all mechanisms, and the unified bound within {apart:.0e}. "
-        "With knowledge of everything only Theorem 1 and the unified bound remain; there the "
-        f"latter is up to {less:.0%} smaller.",
+        f"When everything is known the unified bound is up to {less:.0%} below Theorem 1.",
     )
 
 

@@ -285,8 +285,9 @@ def _of_success(rows: list[Row]) -> str:
         f"{len(blind)} with confidence. With P+ summed over what can be known (the label: "
         f"{len(set(LABELS))}/{len(LABELS)}; everything: 1, so that it says nothing) it is a bound "
         "for every attacker: the success is above that in "
-        f"{over(rows, 'attack_success_low', 'hayes_corrected')} of {len(rows)} cells with "
-        "confidence. There sqrt(T)/sigma is right: its reference is the training without the "
+        f"{over(aware, 'attack_success', 'hayes_corrected')} of the {len(aware)} cells with "
+        f"knowledge ({over(rows, 'attack_success_low', 'hayes_corrected')} of all {len(rows)} with "
+        "confidence). There sqrt(T)/sigma is right: its reference is the training without the "
         "record."
     )
     if any(r["paper_rero_plot"] is not None for r in rows):

@@ -124,8 +124,8 @@ def _sentences(rows: list[Row], cross: float) -> tuple[str, ...]:
     return (
         f"The paper's order: {'; '.join(words)}. Gaussian is the lowest at {lowest} of "
         f"{len(risks)}. Laplace is below OUE up to epsilon = {cross:.3f} (the paper: "
-        f"{PRINTED_CROSSING:g}), at {under} of the {asked} epsilons up to there. Theorem 1 is "
-        f"exceeded in {exceeded} of {len(rows)} cells.",
+        f"{PRINTED_CROSSING:g}), at {under} of the {asked} epsilons up to the paper's. Theorem 1 "
+        f"is exceeded in {exceeded} of {len(rows)} cells.",
         "Differs: the Gaussian noise here is the least that is (epsilon, delta)-DP; the "
         "paper does not say how it chose sigma.",
     )
