@@ -34,7 +34,11 @@ EXPERIMENTS = {
     "laplace-adult": ("laplace_adult", "figure census_attack", "hours per week with Laplace noise"),
     "imputation": ("imputation", "table bb_ml", "guessing without looking at the release"),
     "ldp-attacks": ("ldp_attacks", "figure LDP_attacks", "attacks on GRR, OUE, subset selection"),
-    "ldp-audit": ("ldp_audit", "figures audit_porto, audit_beijing", "the paper's audits, LDP Auditor and ours"),
+    "ldp-audit": (
+        "ldp_audit",
+        "figures audit_porto, audit_beijing",
+        "the paper's audits, LDP Auditor and ours",
+    ),
     "monte-carlo": (
         "monte_carlo",
         "figures MC_results, MC_results_beta",
