@@ -853,7 +853,7 @@ def test_every_way_of_importing_inside_is_part_of_it(form, tmp_path):
     home.mkdir(parents=True)
     for folder in {home, tmp_path / "own"}:
         (folder / "__init__.py").touch()
-    text = "def run(record, rng):\n    {}\n    return flip(record, rng)\n".format(FORMS[form])
+    text = f"def run(record, rng):\n    {FORMS[form]}\n    return flip(record, rng)\n"
     (home / "main.py").write_text(text)
     script = tmp_path / "script.py"
     script.write_text(LATE.format(home="own.deep.main" if deep else "own.main"))
@@ -932,3 +932,33 @@ def test_where_a_loop_of_a_generator_is_is_seen():
         assert digest(one) == before
         next(one)
         assert digest(one) != before
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("attack", [guess, None])
+def test_a_share_of_slow_calls_is_run_again_and_the_rest_is_said_first(
+    workers, attack, tmp_path, monkeypatch
+):
+    """However slow: a tenth of what was recorded, of the runs and of what was studied."""
+    monkeypatch.setattr("dprad.verbs.audit.trials.PATIENCE", 0.0)
+    monkeypatch.setattr("dprad.verbs.audit.target.PATIENCE", 0.0)
+    path, counted = tmp_path / "state", Counted(tmp_path / "calls")
+    question = COIN | {"trials": 15_000, "claim": PureDP(2.0, neighbours="replace-one")}
+    first = audit(counted, state=path, attack=attack, **question)
+    before = counted.calls
+    again = audit(counted, state=path, attack=attack, workers=workers, **question)
+    made = counted.calls - before
+    assert 1500 <= made < 3500
+    assert first.verdict == again.verdict == "consistent" and first.unverified == 0
+    assert again.unverified == 15_000 - made
+    said = str(again).splitlines()
+    assert f"rests on {again.unverified:,} calls of an earlier session that were not run" in said[1]
+    assert "earlier session" not in str(first)
+
+
+def test_a_clock_ends_running_again_and_that_is_said(tmp_path, monkeypatch):
+    monkeypatch.setattr("dprad.verbs.audit.trials.PATIENCE", 0.0)
+    question = COIN | {"trials": 15_000, "attack": guess}
+    audit(noisy_coin, state=tmp_path / "state", **question)
+    again = audit(noisy_coin, state=tmp_path / "state", max_seconds=0, **question)
+    assert again.trials == 15_000 and 14_000 < again.unverified < 15_000

@@ -22,7 +22,7 @@ import sys
 import types
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from dprad.verbs.audit.sources import INSTALLED, found, hashed, installed, of_mo
 if TYPE_CHECKING:
     from dprad.verbs.audit.plan import Plan
 
+T = TypeVar("T")
 # Most looks at a function whose imports load modules.
 ROUNDS = 5
 # Attributes of a class that do not affect its behaviour.
@@ -59,7 +60,7 @@ def key(plan: Plan) -> dict[str, Any]:
     prior, game, settings = plan.question.prior, plan.game, plan.settings
     tables = [prior.support, game.pi, plan.read, game.fiber_of, game.target_of, game.luck]
     return {
-        "format": 3,
+        "format": 4,
         "claim": plan.claim.describe(),
         "game": digest(tables),
         "threat": plan.question.describe(),
@@ -95,9 +96,8 @@ def _digest(thing: Any) -> str:
     return walk.hash.hexdigest()[:16]
 
 
-def _settled(look: Callable[[], Any]) -> Any:
+def _settled(look: Callable[[], T]) -> T:
     """A look that loads no modules: those that a function will import are loaded by the first."""
-    seen = None
     for _ in range(ROUNDS):
         before = len(sys.modules)
         seen = look()
