@@ -522,6 +522,92 @@ def test_reports_and_comparisons_do_not_tell_the_range(tmp_path, capsys):
         assert f"{risk.rad:.4f}"[1:] not in html
 
 
+SCALED = """[population]
+data = "ages.csv"
+[accepted]
+risk = 0.02
+""" + "".join(
+    f'[[releases]]\nmechanism = "{name}"\nepsilon = {epsilon}\nquery = "age"\n'
+    for name in ("laplace", "staircase", "bounded-laplace", "duchi", "piecewise", "hybrid")
+    for epsilon in (0.5, 1.0)
+)
+
+
+def shared(folder, capsys, scale):
+    """A report and a comparison of the same people, in other units of age."""
+    ages = [scale * age for age in (*range(0, 61, 4), 104)]
+    (folder / "ages.csv").write_text("age\n" + "\n".join(f"{a:g}" for a in ages) + "\n")
+    (folder / "own.toml").write_text(SCALED)
+    code, _ = run(["report", str(folder / "own.toml"), "-o", str(folder / "r.html")], capsys)
+    assert code == 0
+    text = [(folder / "r.html").read_text()]
+    for command in (
+        "compare --mechanisms laplace,staircase,bounded-laplace,duchi,piecewise,hybrid "
+        "--epsilon 0.5,1",
+        "calibrate --mechanism laplace --max-risk 0.02",
+    ):
+        code, said = run([*command.split(), "--data", str(folder / "ages.csv")], capsys)
+        assert code == 0
+        text.append(said)
+    return text
+
+
+def test_every_range_gives_the_same_report(tmp_path, capsys):
+    """Risks do not depend on the unit, so that whatever differs would tell the range."""
+    one = shared(tmp_path, capsys, 1)
+    for scale in (0.25, 3, 700):
+        assert shared(tmp_path, capsys, scale) == one
+    assert "times the range" in one[0] and "times the range" in one[1]
+    assert "times the range of the data" in one[2]
+
+
+def test_no_range_can_be_solved_for(tmp_path, capsys):
+    """By brute force: each range whose errors and variances, to two digits, are in the report."""
+    html = shared(tmp_path, capsys, 1)[0]
+    rows = re.findall(r"<tr>(.*?)</tr>", html, flags=re.S)
+    cells = [re.findall(r"<td>(.*?)</td>", row) for row in rows]
+    useful = {row[0]: row[2:4] for row in cells if len(row) == 5 and "(epsilon=" in row[0]}
+    assert len(useful) == 12
+
+    def fits(length):
+        for name, (error, variance) in useful.items():
+            kind = getattr(mechanisms, name.split("(")[0])
+            epsilon = float(re.search(r"epsilon=([\d.]+)", name).group(1))
+            made = kind(**kind.arguments(np.array([0.0, length]), {"epsilon": epsilon}))
+            for shown, exact in ((error, made.error()), (variance, made.variance())):
+                number = shown.replace(",", "")
+                if re.fullmatch(r"[\d.]+", number) and float(number) != float(f"{exact:.2g}"):
+                    return False
+        return True
+
+    assert sum(fits(float(length)) for length in range(1, 200)) == 199
+
+
+def test_a_given_sensitivity_is_shown_in_its_units(tmp_path, capsys):
+    (tmp_path / "ages.csv").write_text("age\n" + "\n".join(map(str, (*range(0, 61, 4), 104))))
+    text = SCALED.split("[[")[0] + '[[releases]]\nmechanism = "laplace"\nepsilon = 1\n'
+    text = text.replace("0.02", "0.05") + 'query = "age"\nsensitivity = 120\n'
+    (tmp_path / "own.toml").write_text(text + text[text.index("[[") :].replace("= 1\n", "= 2\n"))
+    code, _ = run(["report", str(tmp_path / "own.toml"), "-o", str(tmp_path / "r.html")], capsys)
+    html = (tmp_path / "r.html").read_text()
+    assert code == 0 and "<td>360</td><td>29,000</td>" in html and "times the range" not in html
+    command = f"compare --mechanisms laplace --epsilon 1 --data {tmp_path}/ages.csv --sensitivity"
+    code, said = run([*command.split(), "120"], capsys)
+    assert code == 0 and "359.5" in said and "times" not in said
+    # neither a number of one's own nor a multiple of the range: left out
+    command = f"compare --mechanisms laplace --epsilon 1 --data {tmp_path}/ages.csv --clamp 0:400"
+    code, said = run(command.split(), capsys)
+    assert code == 0 and "clamp=[0.0, 400.0]" in said
+    assert "311.6" not in said and " 400 " not in said and "2 times its square" in said
+
+
+def test_bounded_laplace_does_not_tell_the_bounds(tmp_path, capsys):
+    (tmp_path / "ages.csv").write_text("age\n0\n30\n104\n")
+    command = "assess --mechanism bounded-laplace --epsilon 1 --sensitivity 2000 --data"
+    code, said = run([*command.split(), str(tmp_path / "ages.csv")], capsys)
+    assert code == 2 and "at most the length of the bounds" in said and "104" not in said
+
+
 def test_audits_in_reports_are_rounded(tmp_path):
     prior = Prior.from_counts({"a": 3, "b": 997})
     found = audit(

@@ -92,14 +92,14 @@ def compared(subjects: Iterable[Any], question: Question, sampling: Sampling) ->
                 risk=risk,
                 error=error,
                 variance=variance,
-                frontier=not any(_beats(other, (risk, error, variance)) for other in rows),
+                frontier=not any(beats(other, (risk, error, variance)) for other in rows),
             )
             for subject, risk, error, variance in rows
         )
     )
 
 
-def _beats(other: Any, mine: tuple[Risk, float | None, float | None]) -> bool:
+def beats(other: Any, mine: tuple[Risk, float | None, float | None]) -> bool:
     """Whether another candidate is lower in one and no higher in the other, for the same kind of
     error.
     """
