@@ -662,6 +662,14 @@ def test_counts_are_not_echoed(text, tmp_path, capsys):
         "Zyxwvut,93\nAbc,31\nDef,40\n",
         "Quuxitis,Quuxitis\nflu,no\n",
         "918273,83.77\n5559876,61.25\n5550001,70.5\n",
+        "1980-05-17,Quuxitis\n1975-01-02,flu\n",
+        "17/05/1980,Quuxitis\n02/01/1975,flu\n",
+        "17.5.80,Quuxitis\n2.1.75,flu\n",
+        "1980-05-17 12:30:00,Quuxitis\n1975-01-02 08:00:00,flu\n",
+        "1980-05-17T12:30:00Z,Quuxitis\n1975-01-02T08:00:00Z,flu\n",
+        "17 May 1980,Quuxitis\n2 Jan 1975,flu\n",
+        "May 17 1980,Quuxitis\nJan 2 1975,flu\n",
+        "12:30,Quuxitis\n08:00,flu\n",
     ],
 )
 def test_a_file_without_names_is_refused_and_not_echoed(text, tmp_path, capsys):
@@ -671,6 +679,14 @@ def test_a_file_without_names_is_refused_and_not_echoed(text, tmp_path, capsys):
     for more in ([], ["--columns", "diagnosis"]):
         code, said = run([*command, *more], capsys)
         assert code == 2 and silent(said), said
+
+
+def test_names_that_only_resemble_values_are_names(tmp_path):
+    path = tmp_path / "t.csv"
+    names = ("z", "am", "may", "1st quarter", "2020-01", "t", "date 1", "june 2020", "q1:2")
+    for name in names:
+        path.write_text(f"{name},no\n3,x\n4,y\n")
+        assert Prior.from_data(path).columns == (name, "no")
 
 
 def test_own_functions_are_told_by_kind(tmp_path, capsys, monkeypatch):
@@ -829,7 +845,7 @@ def test_small_files_with_large_values_are_refused(tmp_path):
         Prior.from_data(path, limits=LIMITS)
 
 
-def test_a_report_keeps_links_and_modes(tmp_path):
+def test_a_report_keeps_links_and_modes(tmp_path, monkeypatch):
     from dprad.show.report import report_scenario
     from dprad.show.scenario import builtin
 
@@ -838,7 +854,17 @@ def test_a_report_keeps_links_and_modes(tmp_path):
     private.chmod(0o600)
     link = tmp_path / "link.html"
     link.symlink_to(private)
+    modes = []
+    write, chmod = os.fdopen, Path.chmod
+    monkeypatch.setattr(
+        os, "fdopen", lambda fd, *a, **k: (modes.append(os.fstat(fd)), write(fd, *a, **k))[1]
+    )
+    monkeypatch.setattr(
+        Path, "chmod", lambda path, mode: (modes.append(path.stat()), chmod(path, mode))[1]
+    )
     report_scenario(builtin(), link)
+    monkeypatch.undo()
+    assert [stat.S_IMODE(m.st_mode) for m in modes] == [0o600, 0o600]  # also before it is in place
     assert link.is_symlink() and private.read_text().rstrip().endswith("</html>")
     assert stat.S_IMODE(private.stat().st_mode) == 0o600
     out = tmp_path / "out.html"
@@ -851,12 +877,47 @@ def test_a_report_keeps_links_and_modes(tmp_path):
     assert out.read_text().startswith("<!") and "</html>" in out.read_text()
 
 
-def test_dotted_keys_do_not_take_quadratic_time():
+@pytest.mark.parametrize(
+    "part", ["a", '" "', "' '", '"."', '"\\""', "'\"'", '""', " a ", '"#"', "a-1"]
+)
+def test_dotted_keys_do_not_take_quadratic_time(part):
     from dprad.show.scenario.file import parse
 
-    for text in ("a" + ".a" * 20_000 + " = 1", "x = {" + "b." * 20_000 + "b = 1}"):
+    key = ".".join([part] * 100_000)
+    begin = time.monotonic()
+    for text in (
+        f"{key} = 1", f"x = {{{key} = 1}}", f"[{key}]", f"[[{key}]]", f"x = [1, {{{key} = 2}}]",
+        f"title = 'a' # it's \n{key} = 1", f'title = """\n"\n"""\n{key} = 1',
+        f"title = \'\'\'\n'\n\'\'\'\n{key} = 1", f'x = {{a = """b"""", {key} = 1}}',
+    ):  # fmt: skip
         with pytest.raises(DpradError, match="nested too deeply"):
             parse(text, name="s", folder=Path())
+    assert time.monotonic() - begin < 10
+
+
+ODD = ['"\\', '\\"""', "'\n", '"""\\', "''''", '"', "#", '." ', "\\"]
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_texts_without_an_end_are_read_once(odd):
+    from dprad.show.scenario.file import parse
+
+    begin = time.monotonic()
+    for text in ("." * 29 + "\n." + odd * 200_000, 'a = """' + "." * 40 + odd * 200_000 + "\\"):
+        with pytest.raises(DpradError):
+            parse(text, name="s", folder=Path())
+    assert time.monotonic() - begin < 10
+
+
+def test_dots_in_texts_and_numbers_are_no_keys():
+    from dprad.show.scenario.file import parse
+
+    rest = (
+        '[population]\nuniform = 2\n[[releases]]\nmechanism = "grr"\nepsilon = 1.0 # ' + "a." * 99
+    )
+    for title in ('"' + "a." * 500 + '"', "'" + '" ".' * 500 + "'", '"""' + '"." . ' * 500 + '"""'):
+        assert parse(f"title = {title}\n{rest}\n", name="s", folder=Path()).title
+    assert parse(rest, name="s", folder=Path()).releases
 
 
 # -- found by a sixth reader -----------------------------------------------------------------------
