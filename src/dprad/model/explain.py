@@ -134,7 +134,11 @@ def rows(table: Comparison) -> list[tuple[str, ...]]:
 
 def comparison(table: Comparison) -> str:
     """A table, least risk first; a star marks those that no other beats on both counts."""
-    cells = rows(table)
+    return aligned(rows(table))
+
+
+def aligned(cells: list[tuple[str, ...]]) -> str:
+    """The rows of a comparison as a table."""
     widths = [max(len(row[i]) for row in cells) for i in range(5)]
     lines = ["  ".join(x.ljust(w) for x, w in zip(r, widths, strict=True)).rstrip() for r in cells]
     return "\n".join([*lines, "* nothing else here has both less risk and less error"])
@@ -179,6 +183,11 @@ def audit(result: Audit) -> str:
             f"{result.epsilon_claimed:.6g} is claimed (replaced records{lost}). This does not "
             "prove the claim."
         ]
+    if result.unverified:
+        lines.append(
+            f"It rests on {result.unverified:,} calls of an earlier session that were not run "
+            "again: if what cannot be seen of the function has changed since, they are not its own."
+        )
     if result.epsilon_estimate is not None and result.epsilon_interval is not None:
         low, high = (
             f"{x:.3f}" if math.isfinite(x) else "infinite" for x in result.epsilon_interval
