@@ -12,9 +12,9 @@ from dprad import DpradError, Prior, assess
 from dprad.mechanisms import GRR, OUE, HadamardResponse, Laplace, SubsetSelection
 from dprad.mechanisms import bits as packed
 from dprad.paper.audit import paper_audit
-from dprad.paper.black_box_audit import black_box_audit, black_box_epsilon
+from dprad.paper.black_box import black_box_audit, black_box_epsilon
 from dprad.paper.experiments import ldp_attacks, ldp_audit
-from dprad.paper.ldp_auditor import ceiling, ldp_auditor, lower_bound
+from dprad.paper.auditor import ceiling, ldp_auditor, lower_bound
 
 
 # -- Eq. ldp_audit ---------------------------------------------------------------------------------

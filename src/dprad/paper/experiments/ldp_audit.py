@@ -17,10 +17,10 @@ import numpy as np
 from dprad.model.guarantees import REPLACE_ONE, PureDP
 from dprad.model.priors import Prior
 from dprad.paper.audit import paper_audit
-from dprad.paper.black_box_audit import black_box_epsilon
+from dprad.paper.auditor import ALPHA, ceiling, ldp_auditor
+from dprad.paper.black_box import black_box_epsilon
 from dprad.paper.experiments import Made, Options, Row, cells
 from dprad.paper.experiments.ldp_attacks import KINDS, RUNS, grid
-from dprad.paper.ldp_auditor import ALPHA, ceiling, ldp_auditor
 from dprad.paper.runs import Estimates
 from dprad.show.plots.style import COLOURS
 from dprad.verbs.audit import audit
