@@ -365,7 +365,7 @@ def _draw(figure: Any, rows: list[Row]) -> None:
         ("paper_rero_plot", {"color": rero, "marker": "x"}, 0, "ReRo, read off the plot"),
         ("bound", {"color": ours, "linestyle": "--"}, 0, "RAD bound that holds"),
         ("rad", {"color": ours, "marker": "D"}, ASIDE, "RAD, optimal attack"),
-        ("attack_success", {"color": ours, "marker": "s"}, ASIDE, "its success"),
+        ("attack_success", {"color": ours, "marker": "s"}, ASIDE, "ReRo, optimal attack"),
         ("hayes_corrected", {"color": mended, "linestyle": "-."}, 0, "ReRo bound, Hayes corrected"),
         ("largest_success", {"color": mended, "marker": "v"}, -ASIDE, "largest success"),
     ]
