@@ -78,8 +78,8 @@ def _sentences(rows: list[Row]) -> tuple[str, ...]:
     less = max(1 - r[KNOWING] / r["theorem-1"] for r in rows)
     return (
         "The paper's curves, by its caption: Proposition 1, Theorem 4, exact risk of OUE. From "
-        f"largest to smallest, this order comes out at {ordered} of {len(rows)} epsilons. Theorem 1, "
-        f"which the caption does not name, is at least Proposition 1 at {under}"
+        f"largest to smallest, this order comes out at {ordered} of {len(rows)} epsilons. Theorem "
+        f"1, which the caption does not name, is at least Proposition 1 at {under}"
         + _equal(same, apart_at),
         "For a uniform prior and an attacker who knows nothing Theorem 4 is within "
         f"{gap:.0e} of the optimum over all mechanisms, and the unified bound within {apart:.0e}. "

@@ -175,8 +175,8 @@ def _sentences(rows: list[Row], agreement: str) -> tuple[str, ...]:
         _order(rows),
         "Differs from the paper: its markers for the uniform and the two-point prior come from an "
         f"attack that was tuned to the first prior, {real} (upper row, published). It is below the "
-        f"interval of the optimal attack in {len(short)} of {others} cells with those priors. With the "
-        f"right attack (lower row) the two-point prior at eta = 0 has a risk of "
+        f"interval of the optimal attack in {len(short)} of {others} cells with those priors. With "
+        f"the right attack (lower row) the two-point prior at eta = 0 has a risk of "
         f"{two[0]['rad']:.3f} to {two[-1]['rad']:.3f}, not {two[0]['published_rad']:.3g} to "
         f"{two[-1]['published_rad']:.3g}.",
     )
