@@ -1,0 +1,170 @@
+"""Outputs of any kind as named coordinates, or a refusal.
+
+Numbers, words, arrays, lists, dicts, data frames, tensors and dataclasses are flattened; what a
+coordinate holds is a number or a word. Anything else is refused: turned into a string it could hide
+what it reveals. Floating-point numbers also get the place of their lowest set bit: noise that is
+added in floating point leaves traces there.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dprad.errors import DpradError, kind
+from dprad.numerics.arrays import FloatArray
+
+# Most coordinates of an output that are looked at.
+MOST = 4096
+# How deep an output may be nested.
+DEEPEST = 20
+
+Value = float | str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """Some outputs: a key for each (equal outputs have equal keys), and their coordinates.
+
+    `numbers` is outputs x coordinates, NaN where an output lacks one; a word is the number of its
+    place in `words`, one dict for each coordinate (empty if that holds numbers).
+    """
+
+    keys: list[Any]
+    names: tuple[str, ...]
+    numbers: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def take(self, where: Any) -> Rows:
+        """Some of the outputs."""
+        places = np.arange(len(self))[where]
+        return Rows([self.keys[i] for i in places], self.names, self.numbers[places])
+
+
+class Reader:
+    """Turns outputs into rows, with the same coordinates for all of them."""
+
+    def __init__(self) -> None:
+        self.place: dict[str, int] = {}
+        self.words: dict[str, int] = {}
+
+    def rows(self, outputs: Any) -> Rows:
+        """Rows of some outputs; coordinates that appear later are added at the end."""
+        plain = np.asarray(outputs) if isinstance(outputs, np.ndarray) else None
+        if plain is not None and plain.dtype.kind in "iufb" and plain.ndim <= 2:
+            table = plain.reshape(len(plain), -1).astype(float)[:, :MOST]
+            for j in range(table.shape[1]):
+                self.place.setdefault(f"[{j}]" if plain.ndim == 2 else "output", j)
+            keys = table[:, 0].tolist() if plain.ndim == 1 else [r.tobytes() for r in table]
+            return Rows(keys, tuple(self.place), table)
+        flat = [coordinates(o) for o in outputs]
+        for row in flat:
+            for name in row:
+                if name not in self.place and len(self.place) < MOST:
+                    self.place[name] = len(self.place)
+        table = np.full((len(flat), max(1, len(self.place))), np.nan)
+        for i, row in enumerate(flat):
+            for name, value in row.items():
+                j = self.place.get(name)
+                if j is not None:
+                    table[i, j] = self._number(value)
+        keys = [tuple(sorted(row.items(), key=lambda item: item[0])) for row in flat]
+        return Rows(keys, tuple(self.place) or ("output",), table)
+
+    def _number(self, value: Value) -> float:
+        if isinstance(value, str):
+            return float(self.words.setdefault(value, len(self.words)))
+        return value
+
+
+def coordinates(output: Any) -> dict[str, Value]:
+    """The named coordinates of one output."""
+    into: dict[str, Value] = {}
+    _flatten(output, "", into, 0)
+    return into
+
+
+def _flatten(thing: Any, name: str, into: dict[str, Value], depth: int) -> None:
+    here = name or "output"
+    if depth > DEEPEST:
+        raise DpradError("run returned an output that is nested too deeply.")
+    if thing is None or isinstance(thing, str | bytes):
+        into[here] = thing if isinstance(thing, str) else repr(thing)
+    elif isinstance(thing, bool | int | float | np.generic):
+        _number(thing, here, into)
+    elif isinstance(thing, complex):
+        into[f"{here}.real"], into[f"{here}.imag"] = thing.real, thing.imag
+    elif isinstance(thing, enum.Enum):
+        into[here] = str(thing.name)
+    elif isinstance(thing, Mapping):
+        into[f"{here}.keys"] = repr(sorted(map(str, thing)))
+        for key in thing:
+            _flatten(thing[key], f"{name}.{key}" if name else str(key), into, depth + 1)
+    elif isinstance(thing, set | frozenset):
+        for part in thing:
+            into[f"{here}:{part!r}"] = 1.0
+    elif dataclasses.is_dataclass(thing) and not isinstance(thing, type):
+        for field in dataclasses.fields(thing):
+            _flatten(getattr(thing, field.name), f"{here}.{field.name}", into, depth + 1)
+    elif isinstance(thing, list | tuple):
+        into[f"{here}.length"] = float(len(thing))
+        for i, part in enumerate(thing):
+            _flatten(part, f"{name}[{i}]", into, depth + 1)
+    else:
+        _other(thing, name, into, depth)
+
+
+def _number(thing: Any, here: str, into: dict[str, Value]) -> None:
+    try:
+        value = float(thing)
+    except OverflowError:
+        value = float("inf") if thing > 0 else float("-inf")
+    except (TypeError, ValueError):
+        into[here] = str(thing)
+        return
+    into[here] = value if value == value else "NaN"
+
+
+def _other(thing: Any, name: str, into: dict[str, Value], depth: int) -> None:
+    """Arrays, tensors, tables and models of other libraries."""
+    state = getattr(thing, "state_dict", None)
+    if callable(state):
+        _flatten(dict(state()), name, into, depth + 1)
+        return
+    if callable(getattr(thing, "detach", None)):
+        thing = thing.detach().cpu().numpy()
+    columns = getattr(thing, "columns", None)
+    if columns is not None and hasattr(thing, "__getitem__"):
+        for column in columns:
+            _flatten(np.asarray(thing[column]), f"{name}.{column}", into, depth + 1)
+        return
+    array = thing if isinstance(thing, np.ndarray) else getattr(thing, "__array__", None)
+    if array is None:
+        raise DpradError(
+            f"run returned a {kind(type(thing))}, which cannot be looked into. Return numbers, "
+            "text, or arrays, lists, dicts, data frames or dataclasses of these."
+        )
+    array = np.asarray(thing)
+    if array.dtype.kind in "iufb":
+        flat = array.reshape(-1)[:MOST].astype(float)
+        into[f"{name or 'output'}.shape"] = repr(array.shape)
+        into.update({f"{name}[{i}]": float(v) if v == v else "NaN" for i, v in enumerate(flat)})
+        return
+    _flatten(array.tolist(), name, into, depth + 1)
+
+
+def lowest_bits(values: FloatArray) -> FloatArray:
+    """The exponent of the lowest set bit of each number; 0 for zero, NaN where there is none."""
+    finite = np.isfinite(values)
+    mantissa, exponent = np.frexp(np.where(finite, values, 0.0))
+    whole = (mantissa * 2.0**53).astype(np.int64)
+    lowest = whole & -whole
+    place = np.where(lowest > 0, np.log2(np.maximum(lowest, 1).astype(float)) + exponent - 53, 0.0)
+    return np.asarray(np.where(finite, place, np.nan))
