@@ -37,6 +37,8 @@ class Audit(Result):
     trace
         If requested: the number of runs, what was certified by then (valid at every time), and the
         model-based estimate or None.
+    unverified
+        Calls of an earlier session that the result rests on and that were not run again.
 
     Examples
     --------
@@ -73,6 +75,7 @@ class Audit(Result):
     notes: tuple[str, ...]
     seconds: float
     trace: tuple[tuple[int, float, float | None], ...] = ()
+    unverified: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """The audit as plain data; an infinite epsilon is the string "infinite".

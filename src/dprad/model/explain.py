@@ -179,6 +179,11 @@ def audit(result: Audit) -> str:
             f"{result.epsilon_claimed:.6g} is claimed (replaced records{lost}). This does not "
             "prove the claim."
         ]
+    if result.unverified:
+        lines.append(
+            f"It rests on {result.unverified:,} calls of an earlier session that were not run "
+            "again: if what cannot be seen of the function has changed since, they are not its own."
+        )
     if result.epsilon_estimate is not None and result.epsilon_interval is not None:
         low, high = (
             f"{x:.3f}" if math.isfinite(x) else "infinite" for x in result.epsilon_interval

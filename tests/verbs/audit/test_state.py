@@ -811,3 +811,154 @@ def test_modules_imported_late_are_seen_as_they_are_now(tmp_path, monkeypatch):
     monkeypatch.setattr("late_rules.LEAK", 0)
     monkeypatch.setattr("late_rules.__getattr__", lambda name: 2)
     assert digest(run) != before
+
+
+# -- found by a seventh reader ---------------------------------------------------------------------
+FORMS = {
+    "relative": "from .noise import flip",
+    "relative module": "from . import noise\n    flip = noise.flip",
+    "two levels": "from ..noise import flip",
+    "submodule": "from own import noise\n    flip = noise.flip",
+    "whole name": "import own.noise\n    flip = own.noise.flip",
+    "without a file": "from loose import noise\n    flip = noise.flip",
+    "another finder": "import elsewhere\n    flip = elsewhere.flip",
+    "by its name": "import importlib\n    flip = importlib.import_module('own.noise').flip",
+    "from a list": "import importlib\n    flip = [importlib.import_module(m) for m in "
+    "('own.noise', 'json')][0].flip",
+    "built in": "flip = __import__('elsewhere').flip",
+}
+
+LATE = """import importlib.util, sys
+class Finder:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name == "elsewhere":
+            return importlib.util.spec_from_file_location(name, sys.argv[1] + "/hidden/noise.py")
+sys.meta_path.append(Finder)
+from {home} import run
+from dprad import Prior, PureDP, audit
+from dprad.verbs.audit.fingerprint import digest
+assert digest(run) == digest(run)
+result = audit(run, claim=PureDP(1.0, neighbours="replace-one"), prior=Prior.uniform(2),
+               trials=500, state=sys.argv[1] + "/state", attack=lambda outputs, known: outputs)
+assert digest(run) == digest(run)
+print(digest(run), result.verdict)
+"""
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_way_of_importing_inside_is_part_of_it(form, tmp_path):
+    deep = form == "two levels"
+    home = tmp_path / "own" / "deep" if deep else tmp_path / "own"
+    home.mkdir(parents=True)
+    for folder in {home, tmp_path / "own"}:
+        (folder / "__init__.py").touch()
+    text = f"def run(record, rng):\n    {FORMS[form]}\n    return flip(record, rng)\n"
+    (home / "main.py").write_text(text)
+    script = tmp_path / "script.py"
+    script.write_text(LATE.format(home="own.deep.main" if deep else "own.main"))
+
+    def session(share):
+        for folder in ("own", "loose", "hidden"):
+            (tmp_path / folder).mkdir(exist_ok=True)
+            (tmp_path / folder / "noise.py").write_text(
+                f"def flip(r, rng):\n    return r if rng.random() < {share} else 1 - r\n"
+            )
+        command = [sys.executable, str(script), str(tmp_path)]
+        return subprocess.run(command, capture_output=True, text=True)
+
+    first, again, changed = session(0.7), session(0.7), session(0.70001)
+    assert first.returncode == 0, first.stderr
+    assert first.stdout == again.stdout
+    assert changed.returncode != 0 and "belongs to another audit" in changed.stderr
+
+
+def test_importing_to_look_does_not_change_what_is_run(tmp_path, monkeypatch):
+    """A name of a package is not replaced by the submodule of that name."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "shadowed").mkdir()
+    (tmp_path / "shadowed" / "__init__.py").write_text("noise = 7\n")
+    (tmp_path / "shadowed" / "noise.py").write_text("raise SystemExit('imported')\n")
+
+    def run(record, rng):
+        from shadowed import noise
+
+        return record + noise
+
+    before = digest(run)
+    assert run(1, None) == 8 and digest(run) == before
+    monkeypatch.setattr("shadowed.noise", 8)
+    assert digest(run) != before
+
+
+def test_packages_that_an_installed_function_names_are_seen(tmp_path, monkeypatch):
+    """companypkg.run calls a helper that calls noiselib; all are installed."""
+    from dprad.verbs.audit import sources
+
+    site = tmp_path / "site"
+    for name, text in {
+        "companypkg": "from companypkg.helpers import flip\ndef run(r, g): return flip(r, g)\n"
+        "class Runs:\n    @classmethod\n    def go(cls, r, g): return flip(r, g)\n"
+        "    def __call__(self, r, g): return self.go(r, g)\n",
+        "noiselib": "def add(r, g): return r\n",
+    }.items():
+        (site / name).mkdir(parents=True)
+        (site / name / "__init__.py").write_text(text)
+    (site / "companypkg" / "helpers.py").write_text(
+        "import noiselib\ndef flip(r, g): return noiselib.add(r, g)\n"
+    )
+    monkeypatch.syspath_prepend(site)
+    places = (*sources.INSTALLED, f"{site}{os.sep}")
+    for module in ("sources", "fingerprint"):
+        monkeypatch.setattr(f"dprad.verbs.audit.{module}.INSTALLED", places)
+    import companypkg
+
+    things = (companypkg.run, companypkg.Runs())
+    before = [digest(thing) for thing in things]
+    assert [digest(thing) for thing in things] == before
+    (site / "noiselib" / "__init__.py").write_text("def add(r, g): return -r\n")
+    assert all(digest(t) != b for t, b in zip(things, before, strict=True))
+
+
+def test_where_a_loop_of_a_generator_is_is_seen():
+    def same(items):
+        for _ in items:
+            yield 0
+
+    for items in (range(5), [0] * 5, enumerate([0] * 5)):
+        one = same(items)
+        next(one)
+        before = digest(one)
+        assert digest(one) == before
+        next(one)
+        assert digest(one) != before
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("attack", [guess, None])
+def test_a_share_of_slow_calls_is_run_again_and_the_rest_is_said_first(
+    workers, attack, tmp_path, monkeypatch
+):
+    """However slow: a tenth of what was recorded, of the runs and of what was studied."""
+    monkeypatch.setattr("dprad.verbs.audit.trials.PATIENCE", 0.0)
+    monkeypatch.setattr("dprad.verbs.audit.target.PATIENCE", 0.0)
+    path, counted = tmp_path / "state", Counted(tmp_path / "calls")
+    question = COIN | {"trials": 15_000, "claim": PureDP(2.0, neighbours="replace-one")}
+    first = audit(counted, state=path, attack=attack, **question)
+    before = counted.calls
+    again = audit(counted, state=path, attack=attack, workers=workers, **question)
+    made = counted.calls - before
+    assert 1500 <= made < 3500
+    assert first.verdict == again.verdict == "consistent" and first.unverified == 0
+    assert again.unverified == 15_000 - made
+    said = str(again).splitlines()
+    assert f"rests on {again.unverified:,} calls of an earlier session that were not run" in said[1]
+    assert "earlier session" not in str(first)
+
+
+def test_a_clock_ends_running_again_and_that_is_said(tmp_path, monkeypatch):
+    monkeypatch.setattr("dprad.verbs.audit.trials.PATIENCE", 0.0)
+    question = COIN | {"trials": 15_000, "attack": guess}
+    audit(noisy_coin, state=tmp_path / "state", **question)
+    again = audit(noisy_coin, state=tmp_path / "state", max_seconds=0, **question)
+    assert again.trials == 15_000 and 14_000 < again.unverified < 15_000

@@ -113,6 +113,7 @@ def conclude(plan: Plan, target: Target, counts: Counts, sequential: bool, secon
         notes=tuple(notes),
         seconds=seconds,
         trace=_trace(counts, guess),
+        unverified=before - again + target.unverified,
     )
 
 

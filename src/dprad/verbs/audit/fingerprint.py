@@ -10,27 +10,33 @@ calls are also run again (`trials.Job.replay`).
 from __future__ import annotations
 
 import contextvars
-import dis
 import enum
 import functools
+import gc
 import hashlib
 import logging
 import pathlib
 import random
 import re
+import sys
 import types
 import weakref
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from dprad.errors import kind as name_of
 from dprad.mechanisms.black_box import BlackBox
+from dprad.verbs.audit.imports import imports, literals, names, package_of, reached
 from dprad.verbs.audit.sources import INSTALLED, found, hashed, installed, of_module, own_module
 
 if TYPE_CHECKING:
     from dprad.verbs.audit.plan import Plan
 
+T = TypeVar("T")
+# Most looks at a function whose imports load modules.
+ROUNDS = 5
 # Attributes of a class that do not affect its behaviour.
 _MACHINERY = {
     "__name__", "__doc__", "__package__", "__loader__", "__spec__", "__path__", "__file__",
@@ -54,7 +60,7 @@ def key(plan: Plan) -> dict[str, Any]:
     prior, game, settings = plan.question.prior, plan.game, plan.settings
     tables = [prior.support, game.pi, plan.read, game.fiber_of, game.target_of, game.luck]
     return {
-        "format": 3,
+        "format": 4,
         "claim": plan.claim.describe(),
         "game": digest(tables),
         "threat": plan.question.describe(),
@@ -62,11 +68,13 @@ def key(plan: Plan) -> dict[str, Any]:
         "confidence": 1.0 - settings.alpha,
         "sequential": settings.sequential,
         "rng": settings.seed,
-        "seen": {
-            "the function under audit": named(plan.subject),
-            **{f"its {name}": named(value) for name, value in plan.told.items()},
-        },
+        "seen": _settled(lambda: _seen(plan)),
     }
+
+
+def _seen(plan: Plan) -> dict[str, str]:
+    told = {f"its {name}": named(value) for name, value in plan.told.items()}
+    return {"the function under audit": named(plan.subject), **told}
 
 
 def named(thing: Any) -> str:
@@ -79,9 +87,23 @@ def named(thing: Any) -> str:
 
 def digest(thing: Any) -> str:
     """Sixteen hexadecimal digits that identify a thing."""
+    return _settled(lambda: _digest(thing))
+
+
+def _digest(thing: Any) -> str:
     walk = _Walk()
     walk.see(thing)
     return walk.hash.hexdigest()[:16]
+
+
+def _settled(look: Callable[[], T]) -> T:
+    """A look that loads no modules: those that a function will import are loaded by the first."""
+    for _ in range(ROUNDS):
+        before = len(sys.modules)
+        seen = look()
+        if len(sys.modules) <= before:
+            break
+    return seen
 
 
 class _Walk:
@@ -91,6 +113,7 @@ class _Walk:
         self.hash = hashlib.sha256()
         self.met: dict[int, int] = {}
         self.kept: list[Any] = []  # keeps objects alive, so that no address is reused
+        self.packages: set[str] = set()
 
     def say(self, *words: Any) -> None:
         for word in words:
@@ -181,15 +204,14 @@ class _Walk:
         self.say("function", thing.__qualname__)
         if thing.__code__.co_filename.startswith(INSTALLED):
             self.say(thing.__module__, hashed(thing.__code__.co_filename))
-            if isinstance(thing.__module__, str):
+            if isinstance(thing.__module__, str) and not installed(thing.__module__):
                 self.say(of_module(thing.__module__))
+            self._packages(thing)
             self.see(thing.__code__)
         else:
             self.see(thing.__code__)
-            for module in sorted(_imported(thing.__code__)):
-                self.say(module, found(module, thing.__globals__.get("__package__")))
-                self.see(own_module(module, thing.__globals__.get("__package__")))
-            for name in sorted(_names(thing.__code__)):
+            self._imports(thing)
+            for name in sorted(names(thing.__code__)):
                 if name in thing.__globals__:
                     self.say(name)
                     self.see(thing.__globals__[name])
@@ -203,11 +225,37 @@ class _Walk:
         self.see({k: v for k, v in vars(thing).items() if k != "__wrapped__"})
         self.see(getattr(thing, "__wrapped__", None))
 
+    def _imports(self, thing: types.FunctionType) -> None:
+        """Modules that it imports when it runs: their files, and one's own as they are now."""
+        package = package_of(thing.__globals__)
+        for text in literals(thing.__code__):
+            self.say(text, found(text, package))
+        for module, taken in imports(thing.__code__):
+            self.say(module, found(module, package))
+            home = own_module(module, package)
+            self.see(home)
+            for name in taken if home is not None else ():
+                inner = f"{module}{'' if module.endswith('.') else '.'}{name}"
+                self.say(inner, found(inner, package))
+                # as Python does: a submodule, unless there is such a name
+                known = hasattr(home, name)
+                self.see(getattr(home, name) if known else own_module(inner, package))
+
+    def _packages(self, thing: Any) -> None:
+        """The package of something installed, and the packages that it names."""
+        for top in reached(thing):
+            self.say(top)
+            if top not in self.packages:
+                self.packages.add(top)
+                self.say(of_module(top))
+
     def _generator(self, thing: types.GeneratorType[Any, Any, Any]) -> None:
         self.say("generator")
         self.see(thing.gi_code)
         frame = thing.gi_frame
         self.see(None if frame is None else [frame.f_lasti, dict(frame.f_locals)])
+        # what a loop in it goes through is no local variable, but is referred to
+        self.see([x for x in gc.get_referents(thing) if hasattr(type(x), "__next__")])
 
     def _method(self, thing: types.MethodType) -> None:
         self.say("method")
@@ -226,7 +274,7 @@ class _Walk:
         self.say("class", thing.__module__, thing.__qualname__)
         home = thing.__module__
         if isinstance(home, str) and installed(home) and name_of(thing) == thing.__name__:
-            self.say(of_module(home))
+            self._packages(thing)
             return  # it can be found by its name; what was made while running is looked at
         self.see(thing.__bases__)
         if type(thing) is not type:
@@ -309,19 +357,6 @@ _USUAL = {
     functools.partial, logging.Logger, range, re.Pattern, np.random.Generator, random.Random,
     staticmethod, classmethod, property, functools.cached_property, functools._lru_cache_wrapper,
 }  # fmt: skip
-
-
-def _names(code: types.CodeType) -> set[str]:
-    """All names that a function mentions, including nested functions."""
-    inner = [c for c in code.co_consts if isinstance(c, types.CodeType)]
-    return set(code.co_names).union(*map(_names, inner))
-
-
-def _imported(code: types.CodeType) -> set[str]:
-    """Modules that a function imports when it runs, including nested functions."""
-    inner = [c for c in code.co_consts if isinstance(c, types.CodeType)]
-    own = {i.argval for i in dis.get_instructions(code) if i.opname == "IMPORT_NAME"}
-    return own.union(*map(_imported, inner))
 
 
 def _held(thing: Any) -> dict[str, Any]:

@@ -44,7 +44,7 @@ def count(plan: Plan, target: Target, file: State, stop: Stop, begin: float) -> 
     _warn_if_hopeless(plan, game, runs)
     job = Job(plan.subject, target.read, target.labels, game, target.play, settings.seed)
     chunks = Chunks(runs)
-    stored, again = _stored(job, chunks, file)
+    stored, again = _stored(job, chunks, file, settings.workers, stop)
     meter = Meter(settings.progress, runs, begin)
     threads = not isinstance(plan.subject, BlackBox)
     results = run_all(job.chunk, chunks, stored, settings.workers, threads)
@@ -72,11 +72,13 @@ def count(plan: Plan, target: Target, file: State, stop: Stop, begin: float) -> 
     return Counts(tally, tuple(seen), test, interrupted, (again, before))
 
 
-def _stored(job: Job, chunks: Chunks, file: State) -> tuple[dict[int, tuple[Tally, str]], int]:
+def _stored(
+    job: Job, chunks: Chunks, file: State, workers: int, stop: Stop
+) -> tuple[dict[int, tuple[Tally, str]], int]:
     """Chunks of an earlier session, and how many of their calls were run again and agreed."""
     done = {i: Tally.checked(p, chunks, i) for i, p in file.done("runs").items()}
     firsts = {i: file.firsts["runs", i] for i in done}
-    again = job.replay(chunks, done, firsts)
+    again = job.replay(chunks, done, firsts, workers, stop.now)
     if file.done("refused") or again is None:
         file.put("refused", 0, None, "")  # remember this
         raise DpradError(CHANGED)

@@ -13,7 +13,8 @@ import pathlib
 import sys
 import sysconfig
 import types
-from importlib.machinery import ModuleSpec, PathFinder
+from collections.abc import Iterable
+from importlib.machinery import ModuleSpec
 
 # Folders of Python itself and of installed packages.
 INSTALLED = tuple(
@@ -23,7 +24,7 @@ INSTALLED = tuple(
 
 def found(module: str, package: str | None) -> str:
     """A module that may not be loaded yet: its version, or a digest of its file and its imports."""
-    if installed(module) and module.partition(".")[0] in sys.modules:
+    if not module.startswith(".") and installed(module):
         return of_module(module)
     seen: dict[str, str] = {}
     todo = [(module, package)]
@@ -40,33 +41,60 @@ def found(module: str, package: str | None) -> str:
 
 def own_module(module: str, package: str | None) -> types.ModuleType | None:
     """One of the user's own modules, loaded as the function that imports it would load it."""
+    full = _full(module, package)
+    loaded = sys.modules.get(full)
+    if loaded is not None:
+        file = getattr(loaded, "__file__", None) or ""
+        return None if file.startswith(INSTALLED) or installed(full) else loaded
     spec = _spec(module, package)
-    if spec is None or spec.origin is None or spec.origin.startswith(INSTALLED):
+    if spec is None or full.partition(".")[0] == "dprad" or spec.origin in ("built-in", "frozen"):
         return None
-    if spec.name.partition(".")[0] == "dprad":
+    places = [spec.origin] if spec.origin else list(spec.submodule_search_locations or ())
+    if not places or all(place.startswith(INSTALLED) for place in places):
         return None
     try:
-        return importlib.import_module(spec.name)
+        return importlib.import_module(full)
     except (Exception, SystemExit):  # the function itself will say what is wrong with it
         return None
 
 
+def _full(name: str, package: str | None) -> str:
+    """The whole name of a module; empty if there is none."""
+    try:
+        return importlib.util.resolve_name(name, package)
+    except (ImportError, ValueError):
+        return ""
+
+
 def _spec(name: str, package: str | None) -> ModuleSpec | None:
     """Where a module is, without importing it or its parents."""
-    try:
-        full = importlib.util.resolve_name(name, package)
-        spec, done = None, ""
-        for part in full.split("."):
-            done = f"{done}.{part}" if done else part
-            places = None if spec is None else spec.submodule_search_locations
-            if spec is not None and places is None:
-                return None
-            spec = PathFinder.find_spec(done, None if places is None else list(places))
-            if spec is None:
-                return None
+    spec, done = None, ""
+    for part in _full(name, package).split("."):
+        done = f"{done}.{part}" if done else part
+        places = None if spec is None else spec.submodule_search_locations
+        places = getattr(sys.modules.get(spec.name if spec else ""), "__path__", places)
+        if not part or (spec is not None and places is None):
+            return None
+        spec = _look(done, places)
+        if spec is None:
+            return None
+    return spec
+
+
+def _look(full: str, places: Iterable[str] | None) -> ModuleSpec | None:
+    """A module that is loaded, or what the first finder that knows it says (as Python asks)."""
+    loaded = sys.modules.get(full)
+    spec = getattr(loaded, "__spec__", None)
+    if isinstance(spec, ModuleSpec):
         return spec
-    except (ImportError, OSError, ValueError):
-        return None
+    for finder in sys.meta_path:
+        try:
+            spec = finder.find_spec(full, None if places is None else list(places))
+        except Exception:  # one of somebody else, of an older kind or broken
+            continue
+        if isinstance(spec, ModuleSpec):
+            return spec
+    return None
 
 
 def _named_imports(path: str) -> set[str]:
@@ -91,10 +119,19 @@ def installed(module: str | None) -> bool:
     top = (module or "builtins").partition(".")[0]
     if top == "__main__":
         return False
-    file = getattr(sys.modules.get(top), "__file__", None)
-    if file is None:  # built in, frozen, or not loaded
-        return top in sys.builtin_module_names or top in sys.stdlib_module_names
-    return top == "dprad" or str(file).startswith(INSTALLED)
+    if top == "dprad" or top in sys.builtin_module_names or top in sys.stdlib_module_names:
+        return True
+    places = _places(top)
+    return bool(places) and all(place.startswith(INSTALLED) for place in places)
+
+
+def _places(top: str) -> list[str]:
+    """The file of a module, or the folders of a package without one; empty if neither is known."""
+    loaded = sys.modules.get(top)
+    spec = _look(top, None) if loaded is None else None
+    file = getattr(loaded, "__file__", None) if spec is None else spec.origin
+    path = getattr(loaded, "__path__", ()) if spec is None else spec.submodule_search_locations
+    return [str(p) for p in ([file] if file else path or ())]
 
 
 def of_module(name: str) -> str:
@@ -107,17 +144,16 @@ def of_module(name: str) -> str:
             version = importlib.metadata.version(top)
         except importlib.metadata.PackageNotFoundError:
             version = ""
-        return f"{version} {_package(getattr(sys.modules.get(top), '__file__', None))}"
+        return f"{version} {' '.join(map(_package, _places(top)))}"
     loaded = [m for m in sys.modules if m == top or m.startswith(f"{top}.")]
     return " ".join(f"{m}={_file(m)}" for m in sorted(loaded))
 
 
-def _package(file: str | None) -> str:
+def _package(place: str) -> str:
     """All source files of an installed package, as they are now."""
-    if file is None:
-        return ""
-    path = pathlib.Path(file)
-    files = sorted(path.parent.rglob("*.py")) if path.name == "__init__.py" else [path]
+    path = pathlib.Path(place)
+    folder = path.parent if path.name == "__init__.py" else path
+    files = sorted(folder.rglob("*.py")) if folder.is_dir() else [path]
     text = "".join(f"{f.name}={hashed(str(f))}" for f in files)
     return hashlib.sha256(text.encode()).hexdigest()
 

@@ -6,7 +6,9 @@ records that uncounted runs showed to be the easiest to tell apart, and an attac
 
 from __future__ import annotations
 
+import math
 import time
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +28,7 @@ from dprad.verbs.audit import fingerprint, learning
 from dprad.verbs.audit.outputs import translated
 from dprad.verbs.audit.plan import Model, Plan
 from dprad.verbs.audit.state import State, decode, encode
-from dprad.verbs.audit.trials import CHANGED, PATIENCE, REMEMBERED, sample
+from dprad.verbs.audit.trials import CHANGED, PATIENCE, REMEMBERED, SHARE, sample
 
 # Share of the runs used for learning an attack, and the most of them.
 STUDY, MOST_STUDIED = 0.25, 20_000
@@ -36,8 +38,8 @@ STUDY, MOST_STUDIED = 0.25, 20_000
 class Target:
     """Records to draw, how they are read and called, and the attack on their outputs.
 
-    `studied` calls were made to find it; `model` is set if the extra risk can be compared with that
-    of the supposed mechanism.
+    `studied` calls were made to find it, `unverified` of them in an earlier session and not again;
+    `model` is set if the extra risk can be compared with that of the supposed mechanism.
     """
 
     question: Question
@@ -47,6 +49,7 @@ class Target:
     model: Model | None
     studied: int
     notes: tuple[str, ...]
+    unverified: int = 0
 
     @property
     def game(self) -> Table:
@@ -102,7 +105,8 @@ def _learned(plan: Plan, file: State, stop: Stop) -> Target:
     labels[:] = [_plain(plan.read[a]), _plain(plan.read[b])]
     two = Question.of(Prior.uniform(2))
     notes = (*plan.notes, note, *_again(*replayed))
-    return Target(two, plan.read[[a, b]], labels, learned, None, study.calls, notes)
+    left = replayed[1] - replayed[0]
+    return Target(two, plan.read[[a, b]], labels, learned, None, study.calls, notes, left)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -163,22 +167,32 @@ class _Study:
         raise DpradError("the state file is damaged: the outputs used for learning cannot be read.")
 
     def _replay(self, done: dict[int, list[Any]], file: State) -> int:
-        """Run it again, some calls of every record and all while that is quick; how many agreed."""
+        """Run it again, a share of the calls of every record and all while that is quick.
+
+        Returns how many agreed.
+        """
         subject = self.plan.subject
         single = isinstance(subject, BlackBox) and subject.one_by_one
-        some = min(self.each, REMEMBERED) if single else self.each
+        share = max(REMEMBERED, math.ceil(SHARE * self.each))
+        some = min(self.each, share) if single else self.each
         begin, calls = time.monotonic(), 0
-        for i, outputs in done.items():
-            start = time.monotonic()
-            same, count = _alike(self.run(i, some, 1), outputs[:some]), some
-            left = PATIENCE - (time.monotonic() - begin)
-            if same and some < self.each and (time.monotonic() - start) * self.each / some <= left:
-                same, count = _alike(self.run(i, self.each, 1), outputs), self.each
-            if file.done("refused") or not same:
-                file.put("refused", 0, None, "")  # and it stays so
-                raise DpradError(CHANGED)
-            calls += count
+        tasks = [(i, some, 1) for i in done]
+        with closing(stream(self.run, tasks, self.plan.settings.workers, threads=False)) as results:
+            for i, outputs in zip(done, results, strict=True):
+                self._agree(outputs, done[i][:some], file)
+                calls += some
+        each = (time.monotonic() - begin) / max(calls, 1)
+        for i in done if some < self.each else ():
+            if time.monotonic() - begin + each * self.each > PATIENCE:
+                break
+            self._agree(self.run(i, self.each, 1), done[i], file)
+            calls += self.each - some
         return calls
+
+    def _agree(self, outputs: list[Any], stored: list[Any], file: State) -> None:
+        if file.done("refused") or not _alike(outputs, stored):
+            file.put("refused", 0, None, "")  # and it stays so
+            raise DpradError(CHANGED)
 
 
 def _again(again: int, before: int) -> list[str]:

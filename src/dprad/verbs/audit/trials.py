@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -33,8 +33,12 @@ from dprad.verbs.audit.tally import Tally
 FIRST, LARGEST, DOUBLE = 64, 16_384, 8
 # Calls of a chunk whose outputs are remembered, and the least number of chunks run again.
 REMEMBERED, AGAIN = 64, 4
-# Seconds that running chunks again may take.
-PATIENCE = 2.0
+# Seconds that running chunks again may take, and the share of all calls that are run again even if
+# it takes longer.
+PATIENCE, SHARE = 2.0, 0.1
+
+# A chunk to run again: its place, its size, its first call, and how many of its calls.
+Task = tuple[int, int, int, int]
 
 CHANGED = (
     "this audit cannot be continued: repeated calls do not agree with the state file. The "
@@ -100,31 +104,75 @@ class Job:
         some = z[:calls]
         return z, sample(self.mechanism, self.read[some], self.labels[some], rng, first), rng
 
-    def replay(self, plan: Chunks, stored: dict[int, Tally], firsts: dict[int, str]) -> int | None:
+    def replay(
+        self,
+        plan: Chunks,
+        stored: dict[int, Tally],
+        firsts: dict[int, str],
+        workers: int = 1,
+        over: Callable[[], bool] = lambda: False,
+    ) -> int | None:
         """Run stored chunks again, in random order: how many calls agreed, None if any did not.
 
-        At least `AGAIN` chunks, and as many as the time limit allows; only the first calls of a
-        chunk, if all of them would take long.
+        At least `AGAIN` chunks and as many as the time limit allows; only the first calls of a
+        chunk, if all of them would take long. Then more, until it is a `SHARE` of all calls.
         """
-        single = isinstance(self.mechanism, BlackBox) and self.mechanism.one_by_one
         order = sorted(stored)
         secrets.SystemRandom().shuffle(order)
-        begin, calls = time.monotonic(), 0
+        done: dict[int, int] = {}  # calls of a chunk that were run again
+
+        def agrees(task: Task, found: tuple[Tally | None, str]) -> bool:
+            i, _, _, calls = task
+            done[i] = calls
+            return found[1] == firsts[i] and found[0] in (None, stored[i])
+
+        begin = time.monotonic()
         for k, i in enumerate(order):
             if k >= AGAIN and time.monotonic() - begin > PATIENCE:
                 break
-            size, first = plan[i], plan.start(i) + 1
-            if single and size > REMEMBERED:
-                start = time.monotonic()
-                if digest(self._calls(i, size, first, REMEMBERED)[1]) != firsts[i]:
-                    return None
-                if (time.monotonic() - start) * size / REMEMBERED > PATIENCE:
-                    calls += REMEMBERED
-                    continue
-            if self.chunk(i, size, first) != (stored[i], firsts[i]):
+            start = time.monotonic()
+            size, some = plan[i], self._some(plan[i])
+            task = (i, size, plan.start(i) + 1, some)
+            if not agrees(task, self._again(*task)):
                 return None
-            calls += size
-        return calls
+            if some == size or (time.monotonic() - start) * size / some > PATIENCE:
+                continue
+            task = (i, size, plan.start(i) + 1, size)
+            if not agrees(task, self._again(*task)):
+                return None
+        tasks = list(self._more(plan, order, done))
+        threads = not isinstance(self.mechanism, BlackBox)
+        with closing(stream(self._again, tasks, workers, threads=threads)) as results:
+            for task in tasks:
+                if over():
+                    break
+                if not agrees(task, next(results)):
+                    return None
+        return sum(done.values())
+
+    def _some(self, size: int) -> int:
+        """How many calls of a chunk can be run again alone."""
+        single = isinstance(self.mechanism, BlackBox) and self.mechanism.one_by_one
+        return min(size, REMEMBERED) if single else size
+
+    def _more(self, plan: Chunks, order: list[int], done: dict[int, int]) -> Iterator[Task]:
+        """Tasks until enough calls are run again: a little of each chunk, then whole ones."""
+        made = dict(done)
+        wanted = SHARE * sum(plan[i] for i in order) - sum(made.values())
+        for least in (self._some, int):
+            for i in order:
+                calls, before = least(plan[i]), made.get(i, 0)
+                if wanted <= 0:
+                    return
+                if calls > before:
+                    made[i], wanted = calls, wanted - (calls - before)
+                    yield i, plan[i], plan.start(i) + 1, calls
+
+    def _again(self, index: int, size: int, first: int, calls: int) -> tuple[Tally | None, str]:
+        """A chunk, or a digest of its first calls only."""
+        if calls < size:
+            return None, digest(self._calls(index, size, first, calls)[1])
+        return self.chunk(index, size, first)
 
     def _draw(self, size: int, rng: np.random.Generator) -> IntArray:
         """Records from the prior."""
