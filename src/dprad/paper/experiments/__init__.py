@@ -34,8 +34,16 @@ EXPERIMENTS = {
     "laplace-adult": ("laplace_adult", "figure census_attack", "hours per week with Laplace noise"),
     "imputation": ("imputation", "table bb_ml", "guessing without looking at the release"),
     "ldp-attacks": ("ldp_attacks", "figure LDP_attacks", "attacks on GRR, OUE, subset selection"),
-    "ldp-audit": ("ldp_audit", "figures audit_porto, audit_beijing", "three audits of the same"),
-    "monte-carlo": ("monte_carlo", "figures MC_results", "nested Monte Carlo against exact values"),
+    "ldp-audit": (
+        "ldp_audit",
+        "figures audit_porto, audit_beijing",
+        "the paper's audits, LDP Auditor and ours",
+    ),
+    "monte-carlo": (
+        "monte_carlo",
+        "figures MC_results, MC_results_beta",
+        "nested Monte Carlo against exact values",
+    ),
     "locations": ("locations", "beyond the paper", "what epsilon means on a map"),
 }
 
@@ -203,10 +211,13 @@ def agrees(found: float, printed: float, digits: int) -> bool:
     return abs(found - printed) <= 0.5 * 10.0**-digits + 1e-12
 
 
-def verdict(checks: list[tuple[str, float, float, int]]) -> str:
-    """How many of the printed numbers (name, ours, theirs, digits) came out, and which did not."""
+def verdict(checks: list[tuple[str, float, float, int]], source: str = "reference numbers") -> str:
+    """How many numbers (name, ours, theirs, digits) came out, and which did not.
+
+    `source` says whose they are: the paper's printed ones, or our own by other means.
+    """
     wrong = [c for c in checks if not agrees(*c[1:])]
-    text = f"{len(checks) - len(wrong)} of {len(checks)} reference numbers agree to their digits."
+    text = f"{len(checks) - len(wrong)} of {len(checks)} {source} agree to their digits."
     for name, ours, theirs, digits in wrong:
         text += f" {name}: {ours:.{digits + 1}f}, not {theirs:.{digits}f}."
     return text
