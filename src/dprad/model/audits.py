@@ -30,8 +30,16 @@ class Audit(Result):
     trials, passes, successes
         Counted runs, and how many of them were passes and right guesses. `studied` calls trained
         the attack and are not counted.
-    certificates
-        Every certificate and the epsilon it refutes; they share the confidence.
+    evidence
+        What was bet on.
+    wealth
+        Calls, and the logarithm of the wealth of the bets against the claim by then: it refutes the
+        claim once it exceeds ``ln(1/(1 - confidence))``.
+    would_find
+        The least epsilon that these calls would have refuted, had every call shown it and had the
+        bets known it from the start; None if no epsilon.
+    carried
+        Which learners the bets came from, and their shares.
     notes
         Remarks on the audit.
     trace
@@ -67,7 +75,10 @@ class Audit(Result):
     studied: int
     passes: int
     successes: int
-    certificates: tuple[tuple[str, float], ...]
+    evidence: str
+    wealth: tuple[tuple[int, float], ...]
+    would_find: float | None
+    carried: tuple[tuple[str, float], ...]
     sequential: bool
     claim: dict[str, Any]
     threat: dict[str, Any]

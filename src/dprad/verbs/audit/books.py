@@ -30,13 +30,20 @@ class Odds:
 
     counts: dict[int, list[int]] = field(default_factory=dict)
 
-    def add(self, odds: FloatArray, secret: IntArray) -> None:
-        """Book predictions (log-odds of the second record) and secrets."""
+    def add(self, odds: FloatArray, secret: IntArray) -> list[list[int]]:
+        """Book predictions (log-odds of the second record) and secrets: what was added."""
         level, place = np.unique(np.rint(odds / STEP).astype(np.int64), return_inverse=True)
-        for z in (0, 1):
-            times = np.bincount(place[secret == z], minlength=len(level))
-            for at, n in zip(level.tolist(), times.tolist(), strict=True):
-                self.counts.setdefault(at, [0, 0])[z] += n
+        times = [np.bincount(place[secret == z], minlength=len(level)) for z in (0, 1)]
+        added = np.stack([level, *times], axis=1).tolist()
+        self.put(added)
+        return added
+
+    def put(self, added: list[list[int]]) -> None:
+        """Book (level, times without, times with)."""
+        for level, zero, one in added:
+            here = self.counts.setdefault(level, [0, 0])
+            here[0] += zero
+            here[1] += one
 
     def log_wealth(self, epsilons: Any) -> FloatArray:
         """Log of the average wealth against each epsilon."""
@@ -61,9 +68,16 @@ class Cells:
         """A new set, with these chances."""
         self.bets.append((a, b, np.zeros((2, 2), dtype=np.int64)))
 
-    def add(self, inside: Any, secret: IntArray) -> None:
-        """Book whether outputs were in the current set."""
-        np.add.at(self.bets[-1][2], (secret, np.asarray(inside, dtype=np.intp)), 1)
+    def add(self, inside: Any, secret: IntArray) -> list[list[int]]:
+        """Book whether outputs were in the current set: what was added."""
+        added = np.zeros((2, 2), dtype=np.int64)
+        np.add.at(added, (secret, np.asarray(inside, dtype=np.intp)), 1)
+        self.put(added.tolist())
+        return added.tolist()
+
+    def put(self, added: list[list[int]]) -> None:
+        """Book counts by secret and cell, for the current set."""
+        self.bets[-1][2][...] += np.array(added, dtype=np.int64)
 
     def log_wealth(self, claims: list[Guarantee]) -> FloatArray:
         """Log of the average wealth against each claim."""
@@ -81,6 +95,8 @@ class Cells:
 
 def _mixed(log_wealth: Callable[[float], Any]) -> Any:
     """Log of the average over stakes."""
-    each = np.stack([np.asarray(log_wealth(s)) + math.log(w) for s, w in zip(STAKES, SHARES, strict=True)])
+    each = np.stack(
+        [np.asarray(log_wealth(s)) + math.log(w) for s, w in zip(STAKES, SHARES, strict=True)]
+    )
     top = each.max(axis=0)
     return top + np.log(np.exp(each - top).sum(axis=0))

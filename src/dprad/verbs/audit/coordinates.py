@@ -38,6 +38,7 @@ class Rows:
     keys: list[Any]
     names: tuple[str, ...]
     numbers: FloatArray
+    raw: Any
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -45,7 +46,9 @@ class Rows:
     def take(self, where: Any) -> Rows:
         """Some of the outputs."""
         places = np.arange(len(self))[where]
-        return Rows([self.keys[i] for i in places], self.names, self.numbers[places])
+        return Rows(
+            [self.keys[i] for i in places], self.names, self.numbers[places], part(self.raw, places)
+        )
 
 
 class Reader:
@@ -63,7 +66,12 @@ class Reader:
             for j in range(table.shape[1]):
                 self.place.setdefault(f"[{j}]" if plain.ndim == 2 else "output", j)
             keys = table[:, 0].tolist() if plain.ndim == 1 else [r.tobytes() for r in table]
-            return Rows(keys, tuple(self.place), table)
+            return Rows(keys, tuple(self.place), table, outputs)
+        if isinstance(outputs, tuple):  # of a composition: the parts side by side
+            several = [Reader().rows(o).numbers for o in outputs]
+            table = np.concatenate(several, axis=1)[:, :MOST]
+            keys = [r.tobytes() for r in table]
+            return Rows(keys, tuple(f"[{j}]" for j in range(table.shape[1])), table, outputs)
         flat = [coordinates(o) for o in outputs]
         for row in flat:
             for name in row:
@@ -76,12 +84,44 @@ class Reader:
                 if j is not None:
                     table[i, j] = self._number(value)
         keys = [tuple(sorted(row.items(), key=lambda item: item[0])) for row in flat]
-        return Rows(keys, tuple(self.place) or ("output",), table)
+        return Rows(keys, tuple(self.place) or ("output",), table, _array(outputs))
 
     def _number(self, value: Value) -> float:
         if isinstance(value, str):
             return float(self.words.setdefault(value, len(self.words)))
         return value
+
+
+def part(outputs: Any, where: Any) -> Any:
+    """Some of the outputs; those of a composition are a tuple of arrays."""
+    if isinstance(outputs, tuple):
+        return tuple(part(o, where) for o in outputs)
+    return outputs[where]
+
+
+def joined(parts: list[Rows]) -> Rows:
+    """All rows; coordinates that came later are missing in those before."""
+    wide = max(p.numbers.shape[1] for p in parts)
+    padded = [
+        np.pad(p.numbers, ((0, 0), (0, wide - p.numbers.shape[1])), constant_values=np.nan)
+        for p in parts
+    ]
+    keys = [k for p in parts for k in p.keys]
+    return Rows(keys, parts[-1].names, np.concatenate(padded), _together([p.raw for p in parts]))
+
+
+def _together(parts: list[Any]) -> Any:
+    if isinstance(parts[0], tuple):
+        return tuple(_together([p[i] for p in parts]) for i in range(len(parts[0])))
+    return np.concatenate(parts)
+
+
+def _array(outputs: Any) -> Any:
+    if isinstance(outputs, np.ndarray | tuple):
+        return outputs
+    objects = np.empty(len(outputs), dtype=object)
+    objects[:] = list(outputs)
+    return objects
 
 
 def coordinates(output: Any) -> dict[str, Value]:

@@ -1,91 +1,168 @@
-"""A session of bets on two records: learn from all calls so far, bet on the next ones."""
+"""A session of bets on two records: bet on the next calls, then learn from them.
+
+Every bet is fixed by earlier calls, so learning wastes no call and costs no validity. Under a pure
+claim the predicted posterior of each output is bet on; under any other the outputs beyond a threshold
+of the predicted odds, chosen for what they say against the claim (`allowed.py`).
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from dprad.model.guarantees import Guarantee, PureDP
+from dprad.model.guarantees import REPLACE_ONE, ApproxDP, Guarantee, PureDP
 from dprad.numerics.arrays import FloatArray, IntArray
+from dprad.numerics.bisection import last
 from dprad.verbs.audit.allowed import cell_bets, growth
 from dprad.verbs.audit.books import Cells, Odds
-from dprad.verbs.audit.coordinates import Reader, Rows
-from dprad.verbs.audit.learners import Predictor, together
+from dprad.verbs.audit.coordinates import Reader, Rows, joined
+from dprad.verbs.audit.learners import Predictor, Score, together
 
-# Learners are trained anew when there are this many times as many calls, and most calls they see.
-MORE, MOST = 1.5, 20_000
-# Thresholds that are tried.
-THRESHOLDS = 100
+# Learners are trained first after this many calls, anew when there are MORE times as many, and see
+# at most MOST.
+FIRST, MORE, MOST = 64, 1.5, 20_000
+# Thresholds that are tried, and by how many deviations they must look clear.
+THRESHOLDS, CAUTION = 100, 0.5
+# Epsilons at which wealth is read first.
+GRID = np.r_[0.0, np.geomspace(0.01, 40.0, 160)]
+
+
+@dataclass(frozen=True, slots=True)
+class Booked:
+    """What one chunk added: calls, guesses, right ones, and the bets."""
+
+    calls: int
+    guesses: int
+    hits: int
+    added: list[list[int]]
 
 
 @dataclass(slots=True)
 class Session:
-    """What was learned and booked so far."""
+    """What was learned and booked so far. `extra` scores are known beforehand: those of a model, or
+    of an attack.
+    """
 
     claim: Guarantee
     seed: int
-    reader: Reader
-    rows: list[Rows]
-    secrets: list[IntArray]
-    book: Odds | Cells
+    extra: tuple[Score, ...] = ()
+    reader: Reader = field(default_factory=Reader)
+    rows: list[Rows] = field(default_factory=list)
+    secrets: list[IntArray] = field(default_factory=list)
+    odds: Odds | None = None
+    cells: Cells | None = None
     predictor: Predictor | None = None
     threshold: float = np.inf
     trained: int = 0
+    calls: int = 0
+    guesses: int = 0
+    hits: int = 0
 
-    @classmethod
-    def of(cls, claim: Guarantee, seed: int) -> Session:
-        pure = isinstance(claim, PureDP)
-        return cls(claim, seed, Reader(), [], [], Odds() if pure else Cells())
+    def __post_init__(self) -> None:
+        if isinstance(self.claim, PureDP):
+            self.odds = Odds()
+        else:
+            self.cells = Cells()
 
     @property
-    def calls(self) -> int:
-        return sum(map(len, self.secrets))
+    def learning(self) -> bool:
+        """Whether later bets will depend on calls still to come."""
+        return self.trained < MOST
 
-    def take(self, outputs: Any, secret: IntArray) -> None:
+    def study(self, outputs: Any, secret: IntArray) -> None:
+        """Learn from calls without betting on them."""
+        self._keep(self.reader.rows(outputs), secret)
+
+    def take(self, outputs: Any, secret: IntArray) -> Booked:
         """Bet on some calls, then learn from them."""
         rows = self.reader.rows(outputs)
+        booked = Booked(len(secret), 0, 0, [])
         if self.predictor is not None:
-            self._bet(self.predictor(rows), secret)
-        if self.trained < MOST:
-            self.rows.append(rows)
-            self.secrets.append(secret)
-            if self.calls >= max(64, MORE * self.trained):
-                self._train()
+            odds = self.predictor(rows)
+            added: list[list[int]] = []
+            if self.odds is not None:
+                added = self.odds.add(odds, secret)
+            elif self.cells is not None and np.isfinite(self.threshold):
+                added = self.cells.add(odds >= self.threshold, secret)
+            right = int(np.count_nonzero((odds > 0) == (secret == 1)))
+            booked = Booked(len(secret), len(secret), right, added)
+        self._count(booked)
+        if self.learning:
+            self._keep(rows, secret)
+        return booked
 
-    def _bet(self, odds: FloatArray, secret: IntArray) -> None:
-        if isinstance(self.book, Odds):
-            self.book.add(odds, secret)
-        elif np.isfinite(self.threshold):
-            self.book.add(odds >= self.threshold, secret)
+    def put(self, booked: Booked) -> None:
+        """Bets of an earlier session, after all was learned."""
+        self._count(booked)
+        if booked.added:
+            book = self.odds if self.odds is not None else self.cells
+            assert book is not None
+            book.put(booked.added)
 
-    def _train(self) -> None:
-        rows, secret = _joined(self.rows), np.concatenate(self.secrets)
-        self.trained = len(secret)
-        if len(np.unique(secret)) < 2:
+    def _count(self, booked: Booked) -> None:
+        self.calls += booked.calls
+        self.guesses += booked.guesses
+        self.hits += booked.hits
+
+    def _keep(self, rows: Rows, secret: IntArray) -> None:
+        self.rows.append(rows)
+        self.secrets.append(secret)
+        seen = sum(map(len, self.secrets))
+        if seen >= max(FIRST, MORE * self.trained):
+            self._train(seen)
+
+    def _train(self, seen: int) -> None:
+        rows, secret = joined(self.rows), np.concatenate(self.secrets)
+        self.trained = seen
+        if min(np.count_nonzero(secret == z) for z in (0, 1)) < 8:
             return
-        self.predictor = together(rows, secret, self.seed)
-        if isinstance(self.book, Cells):
+        self.predictor = together(rows, secret, self.seed, self.extra)
+        if self.cells is not None:
             self.threshold, a, b = best_cell(self.predictor.tried, secret, self.claim)
             if np.isfinite(self.threshold):
-                self.book.begin(a, b)
+                self.cells.begin(a, b)
+        if not self.learning:
+            self.rows, self.secrets = [], []
 
+    # -- what it says ------------------------------------------------------------------------------
     def log_wealth(self) -> float:
         """Against the claim."""
-        if isinstance(self.book, Odds):
-            assert isinstance(self.claim, PureDP)
-            return float(self.book.log_wealth(self.claim.epsilon)[0])
-        return float(self.book.log_wealth([self.claim])[0])
+        return self.against(self.claim)
+
+    def against(self, claim: Guarantee) -> float:
+        """Log of the wealth against a claim."""
+        if self.odds is not None:
+            assert isinstance(claim, PureDP)
+            return float(self.odds.log_wealth(claim.epsilon)[0])
+        assert self.cells is not None
+        return float(self.cells.log_wealth([claim])[0])
+
+    def refuted(self, delta: float, alpha: float) -> float:
+        """The largest epsilon such that it and all smaller ones (with this delta) are refuted."""
+        needed = -math.log(alpha)
+
+        def wealth(epsilon: float) -> float:
+            if self.odds is not None:
+                return float(self.odds.log_wealth(epsilon)[0])
+            return self.against(ApproxDP(epsilon, delta, neighbours=REPLACE_ONE))
+
+        return first_crossing(wealth, needed)
 
 
-def _joined(parts: list[Rows]) -> Rows:
-    wide = max(p.numbers.shape[1] for p in parts)
-    padded = [
-        np.pad(p.numbers, ((0, 0), (0, wide - p.numbers.shape[1])), constant_values=np.nan)
-        for p in parts
-    ]
-    return Rows([k for p in parts for k in p.keys], parts[-1].names, np.concatenate(padded))
+def first_crossing(wealth: Callable[[float], float], needed: float) -> float:
+    """Where wealth falls below what is needed for the first time; 0 if at once."""
+    before = 0.0
+    if wealth(0.0) < needed:
+        return 0.0
+    for epsilon in GRID[1:].tolist():
+        if wealth(epsilon) < needed:
+            return last(lambda e: wealth(e) >= needed, before, epsilon, width=1e-6)
+        before = epsilon
+    return 700.0
 
 
 def best_cell(odds: FloatArray, secret: IntArray, claim: Guarantee) -> tuple[float, float, float]:
@@ -102,11 +179,9 @@ def best_cell(odds: FloatArray, secret: IntArray, claim: Guarantee) -> tuple[flo
     size = [len(t) for t in tails]
     hits = [len(t) - np.searchsorted(t, values, "left") for t in tails]
     a, b = ((h + 0.5) / (n + 1.0) for h, n in zip(hits, size, strict=True))
-    # half a deviation less clear than it looks
-    up = np.minimum(a + 0.5 * np.sqrt(a * (1 - a) / size[0]), 1.0)
-    down = np.maximum(b - 0.5 * np.sqrt(b * (1 - b) / size[1]), 0.0)
-    pay = cell_bets(a, b, claim)
-    gain = np.where(down > up, growth(up, down, pay), -np.inf)
+    up = np.minimum(a + CAUTION * np.sqrt(a * (1 - a) / size[0]), 1.0)
+    down = np.maximum(b - CAUTION * np.sqrt(b * (1 - b) / size[1]), 0.0)
+    gain = np.where(down > up, growth(up, down, cell_bets(a, b, claim)), -np.inf)
     best = int(np.argmax(gain))
     if gain[best] <= 0.0:
         return np.inf, 0.5, 0.5
