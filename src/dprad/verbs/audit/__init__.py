@@ -50,6 +50,7 @@ def audit(
     progress: bool = False,
     trace: bool = False,
     absent: Any = NOBODY,
+    bits: bool = False,
     rng: Seed = 0,
 ) -> Audit:
     """Call something many times and test whether it keeps its promise.
@@ -82,8 +83,11 @@ def audit(
     confidence
         Confidence of the verdict, strictly between 0 and 1.
     absent
-        What `run` is called with for a data set without the person. Then one record is compared with
-        none, and an add-remove claim is tested as it stands.
+        What `run` is called with for a data set without the person. Then one record is compared
+        with none, and an add-remove claim is tested as it stands.
+    bits
+        Also look at the lowest bits of floating-point outputs. Noise that is added in floating
+        point betrays the number it was added to; sound implementations avoid that.
     rng
         Seed, `SeedSequence` or `Generator`. The same seed gives the same result.
     sequential
@@ -122,7 +126,7 @@ def audit(
     begin = time.monotonic()
     settings = Settings.of(
         trials=trials, confidence=confidence, sequential=sequential, precision=precision,
-        workers=workers, progress=progress, trace=trace, rng=rng,
+        workers=workers, progress=progress, trace=trace, bits=bits, rng=rng,
     )  # fmt: skip
     question = Question.of(prior, threat, query)
     plan = Plan.of(run, claim, question, attack, model, vectorised, settings, absent)

@@ -1,8 +1,8 @@
-"""What a claim allows to be predicted, and what a prediction is paid for going beyond it (Theorem H).
+"""What a claim allows to be predicted, and what is paid for predicting more (Theorem H).
 
 A secret z is a fair coin between two data sets, an output follows. Whoever predicts the secret by a
-law r is paid ``e = r/s``, where s is the law closest to r that the claim allows: under every law that
-the claim allows, e is one on average or less. So the product over runs exceeds 1/alpha with
+law r is paid ``e = r/s``, where s is the law closest to r that the claim allows: under every law
+that the claim allows, e is one on average or less. So the product over runs exceeds 1/alpha with
 probability at most alpha, ever, whatever was learned on the way. Proof: docs/theory/audit.md.
 
 *Pure epsilon.* The claim bounds the posterior of the secret given the output: its log-odds lie in
@@ -61,7 +61,7 @@ def _pay(a: FloatArray, b: FloatArray, claim: Guarantee) -> FloatArray:
         most = np.asarray(claim.delta(np.clip(np.log(slope), -700.0, 700.0)), dtype=float)
     mean = outside.sum(axis=1) / 2 + np.maximum(rise[:, 1], 0.0) * most
     scale = np.maximum(mean, 1.0) * (1.0 + 1e-12)
-    return np.stack([outside, inside], axis=-1) / scale[:, None, None]
+    return np.asarray(np.stack([outside, inside], axis=-1) / scale[:, None, None])
 
 
 def _closest(a: FloatArray, b: FloatArray, claim: Guarantee) -> tuple[FloatArray, FloatArray]:

@@ -1,12 +1,13 @@
 """Books of bets: counts only, from which the wealth against any claim follows.
 
 A bettor's wealth is the product of its pays, and that of several the average of theirs; a claim is
-refuted where it exceeds 1/alpha. Bets are booked by what was predicted and what came, so every claim
-can be tested afterwards on the same runs, and books of chunks add up.
+refuted where it exceeds 1/alpha. Bets are booked by what was predicted and what came, so every
+claim can be tested afterwards on the same runs, and books of chunks add up.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -34,7 +35,7 @@ class Odds:
         """Book predictions (log-odds of the second record) and secrets: what was added."""
         level, place = np.unique(np.rint(odds / STEP).astype(np.int64), return_inverse=True)
         times = [np.bincount(place[secret == z], minlength=len(level)) for z in (0, 1)]
-        added = np.stack([level, *times], axis=1).tolist()
+        added: list[list[int]] = np.stack([level, *times], axis=1).tolist()
         self.put(added)
         return added
 
@@ -53,7 +54,11 @@ class Odds:
         level = np.array(sorted(self.counts))
         times = np.array([self.counts[k] for k in level.tolist()], dtype=float)
         pay = np.exp(posterior_bets(level * STEP, epsilon))
-        return _mixed(lambda stake: np.einsum("lz,lez->e", times, np.log1p(stake * (pay - 1.0))))
+
+        def total(stake: float) -> Any:
+            return np.einsum("lz,lez->e", times, np.log1p(stake * (pay - 1.0)))
+
+        return np.asarray(_mixed(total))
 
 
 @dataclass(slots=True)
@@ -89,8 +94,12 @@ class Cells:
         totals = []
         for claim in claims:
             pay = cell_bets(a, b, claim)
-            totals.append(_mixed(lambda s, p=pay: np.sum(times * np.log1p(s * (p - 1.0)))))
+            totals.append(_mixed(functools.partial(_total, times, pay)))
         return np.array(totals, dtype=float)
+
+
+def _total(times: FloatArray, pay: FloatArray, stake: float) -> float:
+    return float(np.sum(times * np.log1p(stake * (pay - 1.0))))
 
 
 def _mixed(log_wealth: Callable[[float], Any]) -> Any:

@@ -1,10 +1,10 @@
 """Certified lower bounds on epsilon from counted bets: valid for every epsilon-DP mechanism.
 
 Records are drawn from the prior and hidden. Whatever the output and what is known, a set of records
-with prior chance k holds the record with probability at most ``cap(k) = k e^eps / (k e^eps + 1 - k)``:
-Bayes, with every likelihood ratio at most e^eps. So among bets that were made (passing is free)
-successes are dominated by independent coins with these caps. One k, and a number of runs fixed
-beforehand: Clopper and Pearson. Otherwise the e-process
+with prior chance k holds the record with probability at most
+``cap(k) = k e^eps / (k e^eps + 1 - k)``: Bayes, with every likelihood ratio at most e^eps. So among
+bets that were made (passing is free) successes are dominated by independent coins with these caps.
+One k, and a number of runs fixed beforehand: Clopper and Pearson. Otherwise the e-process
 ``sum_j w_j prod_t (cap_j/cap)^s ((1-cap_j)/(1-cap))^(1-s)`` over epsilons beyond the one tested,
 which ever exceeds 1/alpha with probability at most alpha (Theorem H1 of docs/theory/audit.md).
 """

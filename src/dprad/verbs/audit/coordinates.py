@@ -2,8 +2,8 @@
 
 Numbers, words, arrays, lists, dicts, data frames, tensors and dataclasses are flattened; what a
 coordinate holds is a number or a word. Anything else is refused: turned into a string it could hide
-what it reveals. Floating-point numbers also get the place of their lowest set bit: noise that is
-added in floating point leaves traces there.
+what it reveals. On request (`bits`) floating-point numbers also get the place of their lowest set
+bit: noise that is added in floating point leaves traces there.
 """
 
 from __future__ import annotations
@@ -54,12 +54,25 @@ class Rows:
 class Reader:
     """Turns outputs into rows, with the same coordinates for all of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, bits: bool = False) -> None:
+        self.bits = bits
         self.place: dict[str, int] = {}
         self.words: dict[str, int] = {}
+        self.floating = False  # whether an output has had a fraction
 
     def rows(self, outputs: Any) -> Rows:
         """Rows of some outputs; coordinates that appear later are added at the end."""
+        rows = self._rows(outputs)
+        whole = np.rint(rows.numbers)
+        with np.errstate(invalid="ignore"):
+            self.floating |= bool(np.any(np.abs(rows.numbers - whole) > 0))
+        if not self.bits:
+            return rows
+        names = tuple(n for name in rows.names for n in (name, f"lowest bit of {name}"))
+        both = np.stack([rows.numbers, lowest_bits(rows.numbers)], axis=2)
+        return Rows(rows.keys, names, both.reshape(len(both), -1), rows.raw)
+
+    def _rows(self, outputs: Any) -> Rows:
         plain = np.asarray(outputs) if isinstance(outputs, np.ndarray) else None
         if plain is not None and plain.dtype.kind in "iufb" and plain.ndim <= 2:
             table = plain.reshape(len(plain), -1).astype(float)[:, :MOST]
@@ -80,9 +93,9 @@ class Reader:
         table = np.full((len(flat), max(1, len(self.place))), np.nan)
         for i, row in enumerate(flat):
             for name, value in row.items():
-                j = self.place.get(name)
-                if j is not None:
-                    table[i, j] = self._number(value)
+                at = self.place.get(name)
+                if at is not None:
+                    table[i, at] = self._number(value)
         keys = [tuple(sorted(row.items(), key=lambda item: item[0])) for row in flat]
         return Rows(keys, tuple(self.place) or ("output",), table, _array(outputs))
 

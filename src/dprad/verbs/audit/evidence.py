@@ -1,7 +1,7 @@
-"""What the runs of an audit say: counted bets on the question as asked, or a session of two records.
+"""What the runs of an audit say: counted bets on the question as asked, or a session.
 
-Both add up chunk by chunk, can be written to a state file and read back, and give the wealth against
-the claim, which refutes it above 1/alpha.
+Both add up chunk by chunk, can be written to a state file and read back, and give the wealth
+against the claim, which refutes it above 1/alpha.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ class Evidence(Protocol):
     """Chunks of runs, in order."""
 
     name: str
-    tally: Tally
+
+    @property
+    def tally(self) -> Tally:
+        """Runs, guesses and successes."""
 
     def add(self, part: Any) -> Any:
         """Add a chunk; what the state file keeps of it."""

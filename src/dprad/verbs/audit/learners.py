@@ -1,7 +1,7 @@
 """Learners: from outputs of two records, the log-odds that a new output is from the second.
 
-*Counts* of whole outputs; a *logistic* regression on coordinates (numbers, bins, words, lowest bits);
-boosted *trees* (with scikit-learn). Each is scored on outputs it was not trained on, and the scores
+*Counts* of whole outputs; a *logistic* regression on coordinates (numbers, bins, words); boosted
+*trees* (with scikit-learn). Each is scored on outputs it was not trained on, and the scores
 are combined and calibrated by a small regression. What they say only affects how fast evidence
 grows, never its validity.
 """
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dprad.numerics.arrays import FloatArray, IntArray
-from dprad.verbs.audit.coordinates import Rows, lowest_bits
+from dprad.verbs.audit.coordinates import Rows
 
 Score = Callable[[Rows], FloatArray]
 Fit = Callable[[Rows, IntArray, int], Score]
@@ -44,7 +44,7 @@ def counts(rows: Rows, secret: IntArray, seed: int) -> Score:  # noqa: ARG001
 
 # -- logistic regression ---------------------------------------------------------------------------
 def logistic(rows: Rows, secret: IntArray, seed: int) -> Score:  # noqa: ARG001
-    """Ridge regression on numbers, bins, words and lowest bits of the coordinates."""
+    """Ridge regression on numbers, bins and words of the coordinates."""
     features = _Features.of(rows, secret)
     weights = _regress(features(rows), secret, RIDGE)
     return lambda rows: np.clip(features(rows) @ weights, -FARTHEST, FARTHEST)
@@ -54,15 +54,13 @@ def logistic(rows: Rows, secret: IntArray, seed: int) -> Score:  # noqa: ARG001
 class _Features:
     """Columns of the regression: for each coordinate its values, or its place among bins."""
 
-    columns: tuple[tuple[int, bool, FloatArray, FloatArray], ...]  # place, bits, values, edges
+    columns: tuple[tuple[int, FloatArray, FloatArray], ...]  # place, values, edges
 
     @classmethod
     def of(cls, rows: Rows, secret: IntArray) -> _Features:
-        raw = _with_bits(rows.numbers)
-        chosen = _different(raw, secret, WIDEST)
-        columns = []
-        for j in chosen:
-            x = raw[:, j]
+        columns: list[tuple[int, FloatArray, FloatArray]] = []
+        for j in _different(rows.numbers, secret, WIDEST):
+            x = rows.numbers[:, j]
             known = x[~np.isnan(x)]
             values, times = np.unique(known, return_counts=True)
             if len(values) > FEW:
@@ -71,18 +69,13 @@ class _Features:
                 columns.append((int(j), common, np.unique(inner)))
             else:
                 columns.append((int(j), values, np.zeros(0)))
-        width = rows.numbers.shape[1]
-        return cls(tuple((j % width, j >= width, v, e) for j, v, e in columns))
+        return cls(tuple(columns))
 
     def __call__(self, rows: Rows) -> FloatArray:
         parts = [np.ones((len(rows), 1))]
-        for j, bits, values, edges in self.columns:
-            if j >= rows.numbers.shape[1]:
-                x = np.full(len(rows), np.nan)
-            else:
-                x = rows.numbers[:, j]
-            if bits:
-                x = lowest_bits(x)
+        missing = np.full(len(rows), np.nan)
+        for j, values, edges in self.columns:
+            x = rows.numbers[:, j] if j < rows.numbers.shape[1] else missing
             parts.append((x[:, None] == values).astype(float))
             if len(edges):
                 parts.append((x[:, None] > edges).astype(float))
@@ -91,11 +84,6 @@ class _Features:
                 parts.append(np.nan_to_num(line)[:, None])
             parts.append(np.isnan(x)[:, None].astype(float))
         return np.concatenate(parts, axis=1)
-
-
-def _with_bits(numbers: FloatArray) -> FloatArray:
-    """Coordinates, and the lowest bits of those that are not whole."""
-    return np.concatenate([numbers, lowest_bits(numbers)], axis=1)
 
 
 def _different(raw: FloatArray, secret: IntArray, most: int) -> IntArray:
@@ -140,7 +128,7 @@ def trees(rows: Rows, secret: IntArray, seed: int) -> Score:
     if len(rows) < GROWN or len(np.unique(secret)) < 2:
         return _silent
     width = rows.numbers.shape[1]
-    chosen = _different(_with_bits(rows.numbers), secret, WIDEST)
+    chosen = _different(rows.numbers, secret, WIDEST)
     if not len(chosen):
         return _silent
     model = HistGradientBoostingClassifier(
@@ -152,14 +140,15 @@ def trees(rows: Rows, secret: IntArray, seed: int) -> Score:
         raw = rows.numbers
         if raw.shape[1] < width:
             raw = np.pad(raw, ((0, 0), (0, width - raw.shape[1])), constant_values=np.nan)
-        return np.clip(_with_bits(raw[:, :width])[:, chosen], -1e300, 1e300)
+        return np.clip(raw[:, chosen], -1e300, 1e300)
 
     with threadpool_limits(1):  # threads that wait for each other take minutes on a busy machine
         model.fit(table(rows), secret)
 
     def score(rows: Rows) -> FloatArray:
         with threadpool_limits(1):
-            return np.clip(model.decision_function(table(rows)), -FARTHEST, FARTHEST)
+            odds = model.decision_function(table(rows))
+            return np.asarray(np.clip(odds, -FARTHEST, FARTHEST))
 
     return score
 
@@ -185,6 +174,7 @@ class Predictor:
     shares: dict[str, float]
 
     def __call__(self, rows: Rows) -> FloatArray:
+        """Log-odds of the second record."""
         if not len(rows):
             return np.zeros(0)
         x = np.stack([np.ones(len(rows)), *(s(rows) for s in self.scores)], axis=1)

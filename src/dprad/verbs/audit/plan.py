@@ -27,8 +27,8 @@ LARGE = 20.0
 NOBODY: Any = type("Nobody", (), {"__repr__": lambda _: "nobody"})()
 
 _CONVERTED = (
-    "the claim is about adding or removing a person; two records that are both present were compared, "
-    "so it was converted to replaced records. With absent= it is tested as it stands"
+    "the claim is about adding or removing a person; two records that are both present were "
+    "compared, so it was converted to replaced records. With absent= it is tested as it stands"
 )
 _NO_REPLAY = (
     "this audit cannot be replayed: the function has its own random numbers. Let it take rng, "
@@ -50,6 +50,7 @@ class Settings:
     workers: int
     progress: bool
     trace: bool
+    bits: bool
     seed: int
 
     @classmethod
@@ -63,6 +64,7 @@ class Settings:
         workers: int,
         progress: bool,
         trace: bool,
+        bits: bool,
         rng: Seed,
     ) -> Settings:
         """Checked."""
@@ -79,6 +81,7 @@ class Settings:
             workers=whole(workers, "workers", low=1),
             progress=progress,
             trace=trace,
+            bits=bits,
             seed=seed(rng),
         )
 

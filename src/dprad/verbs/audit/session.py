@@ -1,8 +1,8 @@
 """A session of bets on two records: bet on the next calls, then learn from them.
 
 Every bet is fixed by earlier calls, so learning wastes no call and costs no validity. Under a pure
-claim the predicted posterior of each output is bet on; under any other the outputs beyond a threshold
-of the predicted odds, chosen for what they say against the claim (`allowed.py`).
+claim the predicted posterior of each output is bet on; under any other the outputs beyond a
+threshold of the predicted odds, chosen for what they say against the claim (`allowed.py`).
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ class Session:
     claim: Guarantee
     seed: int
     extra: tuple[Score, ...] = ()
-    reader: Reader = field(default_factory=Reader)
+    bits: bool = False
+    reader: Reader = field(init=False)
     rows: list[Rows] = field(default_factory=list)
     secrets: list[IntArray] = field(default_factory=list)
     odds: Odds | None = None
@@ -63,6 +64,7 @@ class Session:
     hits: int = 0
 
     def __post_init__(self) -> None:
+        self.reader = Reader(self.bits)
         if isinstance(self.claim, PureDP):
             self.odds = Odds()
         else:

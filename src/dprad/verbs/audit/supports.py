@@ -2,8 +2,8 @@
 
 The likelihood of a support mechanism takes two values, so the best prediction of the record bets on
 the set A of those with the larger one. Under an epsilon-DP claim the record is in A with chance at
-most ``k e^eps/(k e^eps + 1 - k)``, k the prior chance of A given what is known: far more telling than
-guessing the one record. For other mechanisms A is where the likelihood is above its mean.
+most ``k e^eps/(k e^eps + 1 - k)``, k the prior chance of A given what is known: far more telling
+than guessing the one record. For other mechanisms A is where the likelihood is above its mean.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ def support_bets(
         and game.uniform
         and len(game.probabilities) == attack.mechanism.size
     ):
-        chance = packed.count(outputs) / attack.mechanism.size
+        chance: FloatArray = packed.count(outputs) / attack.mechanism.size
         hit = packed.contains(outputs, attack.single[own])
     else:
         chance, hit = _blocks(attack, outputs, own)
-    chance = np.where((chance > 0) & (chance < 1), chance, np.nan)
-    return _rounded(np.asarray(chance, dtype=float)), np.asarray(hit, dtype=bool)
+    known = np.where((chance > 0) & (chance < 1), chance, np.nan)
+    return _rounded(np.asarray(known, dtype=float)), np.asarray(hit, dtype=bool)
 
 
 def _blocks(attack: OptimalAttack, outputs: Any, own: IntArray) -> tuple[FloatArray, BoolArray]:

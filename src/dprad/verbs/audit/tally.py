@@ -22,8 +22,8 @@ Groups = dict[float, tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Counts of runs; `groups` maps the blind chance of a guess to (guesses, successes), `bets` that
-    of a set of records on which was bet.
+    """Counts of runs; `groups` maps the blind chance of a guess to (guesses, successes), `bets`
+    that of a set of records on which was bet.
     """
 
     runs: int = 0

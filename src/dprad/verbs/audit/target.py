@@ -1,8 +1,8 @@
 """The target of the runs: the question as asked, or two data sets that are compared.
 
 A pure claim with a named mechanism or an attack of the user is tested on the question as asked: the
-records of the prior are hidden, and bets are placed on sets of them. Everything else is a comparison
-of two data sets, with learned bets (`session.py`).
+records of the prior are hidden, and bets are placed on sets of them. Everything else is a
+comparison of two data sets, with learned bets (`session.py`).
 """
 
 from __future__ import annotations
@@ -96,7 +96,8 @@ def _compared(plan: Plan, file: State, stop: Stop) -> Target:
     study = _Study.of(plan)
     if len(study.places) < 2:
         raise DpradError("an audit compares records: the prior must have at least two.")
-    samples, replayed, calls = {}, (0, 0), 0
+    samples: dict[int, Any] = {}
+    replayed, calls = (0, 0), 0
     pair = (int(study.places[0]), int(study.places[-1]))
     if len(study.places) > 2:
         samples, replayed = study.outputs(file, stop)
@@ -104,7 +105,8 @@ def _compared(plan: Plan, file: State, stop: Stop) -> Target:
         pair = versus.choose_pair(samples, plan.tested, plan.settings.seed, study.absent)
     if plan.settings.trials - calls < 10:
         raise DpradError(f"trials must leave runs to count: give more than {calls:,}.")
-    session = Session(plan.tested, plan.settings.seed, versus.known_scores(plan, pair, study.read))
+    known = versus.known_scores(plan, pair, study.read)
+    session = Session(plan.tested, plan.settings.seed, known, plan.settings.bits)
     if samples:
         both = [np.asarray(samples[z]) if _plainly(samples[z]) else samples[z] for z in pair]
         for outputs, z in zip(both, (0, 1), strict=True):

@@ -1,7 +1,7 @@
 """Which two data sets to compare: two records, or a record and none.
 
-With more than two records, first calls on some of them show which two are easiest to tell apart; the
-learners start from these calls, and no bet is placed on them.
+With more than two records, first calls on some of them show which two are easiest to tell apart;
+the learners start from these calls, and no bet is placed on them.
 """
 
 from __future__ import annotations
@@ -85,10 +85,8 @@ def _distance(one: Rows, two: Rows) -> float:
     for x, y in zip(tables[0].T[:256], tables[1].T[:256], strict=True):
         a, b = np.sort(np.nan_to_num(x, nan=-1e308)), np.sort(np.nan_to_num(y, nan=-1e308))
         grid = np.concatenate([a, b])
-        gap = np.searchsorted(a, grid, "right") / len(a) - np.searchsorted(b, grid, "right") / len(
-            b
-        )
-        worst = max(worst, float(np.abs(gap).max()))
+        upto = [np.searchsorted(x, grid, "right") / len(x) for x in (a, b)]
+        worst = max(worst, float(np.abs(upto[0] - upto[1]).max()))
     return worst
 
 
@@ -129,6 +127,6 @@ def _attack_score(plan: Plan, pair: tuple[int, int], support: Column) -> Score:
         # what the attack says about somebody of whom it knows what is known of the second record
         guess = play(rows.raw, np.full(len(rows), pair[1], dtype=np.intp), rng)
         right = [game.hits(np.full(len(rows), z, dtype=np.intp), guess) for z in pair]
-        return right[1].astype(float) - right[0].astype(float)
+        return np.asarray(right[1].astype(float) - right[0].astype(float))
 
     return score
