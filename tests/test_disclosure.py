@@ -522,6 +522,92 @@ def test_reports_and_comparisons_do_not_tell_the_range(tmp_path, capsys):
         assert f"{risk.rad:.4f}"[1:] not in html
 
 
+SCALED = """[population]
+data = "ages.csv"
+[accepted]
+risk = 0.02
+""" + "".join(
+    f'[[releases]]\nmechanism = "{name}"\nepsilon = {epsilon}\nquery = "age"\n'
+    for name in ("laplace", "staircase", "bounded-laplace", "duchi", "piecewise", "hybrid")
+    for epsilon in (0.5, 1.0)
+)
+
+
+def shared(folder, capsys, scale):
+    """A report and a comparison of the same people, in other units of age."""
+    ages = [scale * age for age in (*range(0, 61, 4), 104)]
+    (folder / "ages.csv").write_text("age\n" + "\n".join(f"{a:g}" for a in ages) + "\n")
+    (folder / "own.toml").write_text(SCALED)
+    code, _ = run(["report", str(folder / "own.toml"), "-o", str(folder / "r.html")], capsys)
+    assert code == 0
+    text = [(folder / "r.html").read_text()]
+    for command in (
+        "compare --mechanisms laplace,staircase,bounded-laplace,duchi,piecewise,hybrid "
+        "--epsilon 0.5,1",
+        "calibrate --mechanism laplace --max-risk 0.02",
+    ):
+        code, said = run([*command.split(), "--data", str(folder / "ages.csv")], capsys)
+        assert code == 0
+        text.append(said)
+    return text
+
+
+def test_every_range_gives_the_same_report(tmp_path, capsys):
+    """Risks do not depend on the unit, so that whatever differs would tell the range."""
+    one = shared(tmp_path, capsys, 1)
+    for scale in (0.25, 3, 700):
+        assert shared(tmp_path, capsys, scale) == one
+    assert "times the range" in one[0] and "times the range" in one[1]
+    assert "times the range of the data" in one[2]
+
+
+def test_no_range_can_be_solved_for(tmp_path, capsys):
+    """By brute force: each range whose errors and variances, to two digits, are in the report."""
+    html = shared(tmp_path, capsys, 1)[0]
+    rows = re.findall(r"<tr>(.*?)</tr>", html, flags=re.S)
+    cells = [re.findall(r"<td>(.*?)</td>", row) for row in rows]
+    useful = {row[0]: row[2:4] for row in cells if len(row) == 5 and "(epsilon=" in row[0]}
+    assert len(useful) == 12
+
+    def fits(length):
+        for name, (error, variance) in useful.items():
+            kind = getattr(mechanisms, name.split("(")[0])
+            epsilon = float(re.search(r"epsilon=([\d.]+)", name).group(1))
+            made = kind(**kind.arguments(np.array([0.0, length]), {"epsilon": epsilon}))
+            for shown, exact in ((error, made.error()), (variance, made.variance())):
+                number = shown.replace(",", "")
+                if re.fullmatch(r"[\d.]+", number) and float(number) != float(f"{exact:.2g}"):
+                    return False
+        return True
+
+    assert sum(fits(float(length)) for length in range(1, 200)) == 199
+
+
+def test_a_given_sensitivity_is_shown_in_its_units(tmp_path, capsys):
+    (tmp_path / "ages.csv").write_text("age\n" + "\n".join(map(str, (*range(0, 61, 4), 104))))
+    text = SCALED.split("[[")[0] + '[[releases]]\nmechanism = "laplace"\nepsilon = 1\n'
+    text = text.replace("0.02", "0.05") + 'query = "age"\nsensitivity = 120\n'
+    (tmp_path / "own.toml").write_text(text + text[text.index("[[") :].replace("= 1\n", "= 2\n"))
+    code, _ = run(["report", str(tmp_path / "own.toml"), "-o", str(tmp_path / "r.html")], capsys)
+    html = (tmp_path / "r.html").read_text()
+    assert code == 0 and "<td>360</td><td>29,000</td>" in html and "times the range" not in html
+    command = f"compare --mechanisms laplace --epsilon 1 --data {tmp_path}/ages.csv --sensitivity"
+    code, said = run([*command.split(), "120"], capsys)
+    assert code == 0 and "359.5" in said and "times" not in said
+    # neither a number of one's own nor a multiple of the range: left out
+    command = f"compare --mechanisms laplace --epsilon 1 --data {tmp_path}/ages.csv --clamp 0:400"
+    code, said = run(command.split(), capsys)
+    assert code == 0 and "clamp=[0.0, 400.0]" in said
+    assert "311.6" not in said and " 400 " not in said and "2 times its square" in said
+
+
+def test_bounded_laplace_does_not_tell_the_bounds(tmp_path, capsys):
+    (tmp_path / "ages.csv").write_text("age\n0\n30\n104\n")
+    command = "assess --mechanism bounded-laplace --epsilon 1 --sensitivity 2000 --data"
+    code, said = run([*command.split(), str(tmp_path / "ages.csv")], capsys)
+    assert code == 2 and "at most the length of the bounds" in said and "104" not in said
+
+
 def test_audits_in_reports_are_rounded(tmp_path):
     prior = Prior.from_counts({"a": 3, "b": 997})
     found = audit(
@@ -576,6 +662,14 @@ def test_counts_are_not_echoed(text, tmp_path, capsys):
         "Zyxwvut,93\nAbc,31\nDef,40\n",
         "Quuxitis,Quuxitis\nflu,no\n",
         "918273,83.77\n5559876,61.25\n5550001,70.5\n",
+        "1980-05-17,Quuxitis\n1975-01-02,flu\n",
+        "17/05/1980,Quuxitis\n02/01/1975,flu\n",
+        "17.5.80,Quuxitis\n2.1.75,flu\n",
+        "1980-05-17 12:30:00,Quuxitis\n1975-01-02 08:00:00,flu\n",
+        "1980-05-17T12:30:00Z,Quuxitis\n1975-01-02T08:00:00Z,flu\n",
+        "17 May 1980,Quuxitis\n2 Jan 1975,flu\n",
+        "May 17 1980,Quuxitis\nJan 2 1975,flu\n",
+        "12:30,Quuxitis\n08:00,flu\n",
     ],
 )
 def test_a_file_without_names_is_refused_and_not_echoed(text, tmp_path, capsys):
@@ -585,6 +679,14 @@ def test_a_file_without_names_is_refused_and_not_echoed(text, tmp_path, capsys):
     for more in ([], ["--columns", "diagnosis"]):
         code, said = run([*command, *more], capsys)
         assert code == 2 and silent(said), said
+
+
+def test_names_that_only_resemble_values_are_names(tmp_path):
+    path = tmp_path / "t.csv"
+    names = ("z", "am", "may", "1st quarter", "2020-01", "t", "date 1", "june 2020", "q1:2")
+    for name in names:
+        path.write_text(f"{name},no\n3,x\n4,y\n")
+        assert Prior.from_data(path).columns == (name, "no")
 
 
 def test_own_functions_are_told_by_kind(tmp_path, capsys, monkeypatch):
@@ -743,7 +845,7 @@ def test_small_files_with_large_values_are_refused(tmp_path):
         Prior.from_data(path, limits=LIMITS)
 
 
-def test_a_report_keeps_links_and_modes(tmp_path):
+def test_a_report_keeps_links_and_modes(tmp_path, monkeypatch):
     from dprad.show.report import report_scenario
     from dprad.show.scenario import builtin
 
@@ -752,7 +854,17 @@ def test_a_report_keeps_links_and_modes(tmp_path):
     private.chmod(0o600)
     link = tmp_path / "link.html"
     link.symlink_to(private)
+    modes = []
+    write, chmod = os.fdopen, Path.chmod
+    monkeypatch.setattr(
+        os, "fdopen", lambda fd, *a, **k: (modes.append(os.fstat(fd)), write(fd, *a, **k))[1]
+    )
+    monkeypatch.setattr(
+        Path, "chmod", lambda path, mode: (modes.append(path.stat()), chmod(path, mode))[1]
+    )
     report_scenario(builtin(), link)
+    monkeypatch.undo()
+    assert [stat.S_IMODE(m.st_mode) for m in modes] == [0o600, 0o600]  # also before it is in place
     assert link.is_symlink() and private.read_text().rstrip().endswith("</html>")
     assert stat.S_IMODE(private.stat().st_mode) == 0o600
     out = tmp_path / "out.html"
@@ -765,12 +877,47 @@ def test_a_report_keeps_links_and_modes(tmp_path):
     assert out.read_text().startswith("<!") and "</html>" in out.read_text()
 
 
-def test_dotted_keys_do_not_take_quadratic_time():
+@pytest.mark.parametrize(
+    "part", ["a", '" "', "' '", '"."', '"\\""', "'\"'", '""', " a ", '"#"', "a-1"]
+)
+def test_dotted_keys_do_not_take_quadratic_time(part):
     from dprad.show.scenario.file import parse
 
-    for text in ("a" + ".a" * 20_000 + " = 1", "x = {" + "b." * 20_000 + "b = 1}"):
+    key = ".".join([part] * 100_000)
+    begin = time.monotonic()
+    for text in (
+        f"{key} = 1", f"x = {{{key} = 1}}", f"[{key}]", f"[[{key}]]", f"x = [1, {{{key} = 2}}]",
+        f"title = 'a' # it's \n{key} = 1", f'title = """\n"\n"""\n{key} = 1',
+        f"title = \'\'\'\n'\n\'\'\'\n{key} = 1", f'x = {{a = """b"""", {key} = 1}}',
+    ):  # fmt: skip
         with pytest.raises(DpradError, match="nested too deeply"):
             parse(text, name="s", folder=Path())
+    assert time.monotonic() - begin < 10
+
+
+ODD = ['"\\', '\\"""', "'\n", '"""\\', "''''", '"', "#", '." ', "\\"]
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_texts_without_an_end_are_read_once(odd):
+    from dprad.show.scenario.file import parse
+
+    begin = time.monotonic()
+    for text in ("." * 29 + "\n." + odd * 200_000, 'a = """' + "." * 40 + odd * 200_000 + "\\"):
+        with pytest.raises(DpradError):
+            parse(text, name="s", folder=Path())
+    assert time.monotonic() - begin < 10
+
+
+def test_dots_in_texts_and_numbers_are_no_keys():
+    from dprad.show.scenario.file import parse
+
+    rest = (
+        '[population]\nuniform = 2\n[[releases]]\nmechanism = "grr"\nepsilon = 1.0 # ' + "a." * 99
+    )
+    for title in ('"' + "a." * 500 + '"', "'" + '" ".' * 500 + "'", '"""' + '"." . ' * 500 + '"""'):
+        assert parse(f"title = {title}\n{rest}\n", name="s", folder=Path()).title
+    assert parse(rest, name="s", folder=Path()).releases
 
 
 # -- found by a sixth reader -----------------------------------------------------------------------

@@ -47,6 +47,17 @@ def nobody_stays():
     assert set(children()) <= before
 
 
+def where(_):
+    import tempfile
+
+    return tempfile.gettempdir()
+
+
+def test_workers_keep_their_files_where_the_parent_does(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert list(stream(where, [(1,), (2,)], 2, threads=False)) == [str(tmp_path)] * 2
+
+
 linux = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="reads /proc")
 
 

@@ -25,6 +25,14 @@ from dprad.errors import DpradError, told
 HEADER = 2**20
 # Types of columns whose values are tables themselves.
 NESTED = ("STRUCT", "MAP", "UNION", "LIST", "ARRAY", "JSON")
+# Numbers, dates and times of day are no names of columns.
+_DATE = r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}"
+_TIME = r"\d{1,2}:\d\d(:[\d.,]+)? *([ap]m)? *(z|[-+]\d\d:?\d\d)?"
+_MONTH = "(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
+VALUE = (
+    rf"[-+]?[\d.,]+(e[-+]?\d+)?|{_DATE}([ t]+{_TIME})?|{_TIME}"
+    rf"|\d{{1,2}}[- .]*{_MONTH}[- .,]*\d{{2,4}}|{_MONTH} *\d{{1,2}},? *\d{{4}}"
+)
 # What DuckDB may hold before it spills to disk; a count needs far less.
 FILE_MEMORY = "512MB"
 # "yes" and "no" are words, not truth values, so that type is not tried.
@@ -183,7 +191,7 @@ def _short(table: Any, limits: Limits) -> None:
 def _named(table: Any) -> None:
     """Refuse a file whose first line is a record: then names would be somebody's values."""
     names = table.columns
-    numbers = [n for n in names if re.fullmatch(r"[-+]?[\d.,]+(e[-+]?\d+)?", n.strip(), re.I)]
+    numbers = [n for n in names if re.fullmatch(VALUE, n.strip(), re.I)]
     years = len(numbers) == len(names) and all(re.fullmatch(r"(19|20)\d\d", n) for n in names)
     same = " OR ".join(
         "CAST(\"{}\" AS VARCHAR) = '{}'".format(n.replace('"', '""'), n.replace("'", "''"))

@@ -68,8 +68,8 @@ class BoundedLaplace(CutLaplace):
         step = number(given, "sensitivity", low=0)
         if not 0 < step <= (high - low) * (1 + 1e-12):
             raise DpradError(
-                f"sensitivity must be positive and at most the length of the bounds, "
-                f"{high - low:g}, but is {step!r}."
+                "sensitivity must be positive and at most the length of the bounds, but is "
+                f"{step!r}."
             )
         object.__setattr__(self, "sensitivity", min(step, high - low))
 

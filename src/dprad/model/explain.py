@@ -134,7 +134,11 @@ def rows(table: Comparison) -> list[tuple[str, ...]]:
 
 def comparison(table: Comparison) -> str:
     """A table, least risk first; a star marks those that no other beats on both counts."""
-    cells = rows(table)
+    return aligned(rows(table))
+
+
+def aligned(cells: list[tuple[str, ...]]) -> str:
+    """The rows of a comparison as a table."""
     widths = [max(len(row[i]) for row in cells) for i in range(5)]
     lines = ["  ".join(x.ljust(w) for x, w in zip(r, widths, strict=True)).rstrip() for r in cells]
     return "\n".join([*lines, "* nothing else here has both less risk and less error"])

@@ -13,6 +13,7 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -104,6 +105,9 @@ class Processes:
         cores = os.cpu_count() or 1
         each = str(max(1, cores // count))
         self.environment = os.environ | {name: each for name in _THREADS if name not in os.environ}
+        # files that a killed worker leaves behind lie where this process has its own
+        with suppress(OSError):
+            self.environment |= dict.fromkeys(("TMPDIR", "TEMP", "TMP"), tempfile.gettempdir())
         # only the path of dprad: the rest follows when Python has started
         home = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
         self.environment["PYTHONPATH"] = os.pathsep.join(filter(None, home))

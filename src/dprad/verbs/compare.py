@@ -104,14 +104,14 @@ def compared(
                 risk=rows[i][1],
                 error=rows[i][2],
                 variance=rows[i][3],
-                frontier=not any(_beats(other, rows[i][1:]) for other in rows),
+                frontier=not any(beats(other, rows[i][1:]) for other in rows),
             )
             for i in order
         )
     )
 
 
-def _beats(other: Any, mine: tuple[Risk, float | None, float | None]) -> bool:
+def beats(other: Any, mine: tuple[Risk, float | None, float | None]) -> bool:
     """Whether another candidate is lower in one and no higher in the other, for the same kind of
     error.
     """

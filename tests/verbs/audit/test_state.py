@@ -891,6 +891,22 @@ def test_importing_to_look_does_not_change_what_is_run(tmp_path, monkeypatch):
     assert digest(run) != before
 
 
+def test_modules_that_fail_when_asked_can_be_looked_at(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "failing.py").write_text("def __getattr__(name):\n    raise ImportError(name)\n")
+    (tmp_path / "broken.py").write_text("raise RuntimeError\n")
+
+    def run(record, rng):
+        try:
+            from broken import other
+            from failing import noise
+        except (ImportError, RuntimeError):
+            return record
+        return noise(record) + other
+
+    assert digest(run) == digest(run)
+
+
 def test_packages_that_an_installed_function_names_are_seen(tmp_path, monkeypatch):
     """companypkg.run calls a helper that calls noiselib; all are installed."""
     from dprad.verbs.audit import sources

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter
 
 from dprad.errors import DpradError, one_of
-from dprad.mechanisms.catalogue import FIXED
+from dprad.mechanisms.catalogue import FAMILIES, FIXED
 from dprad.model.guarantees import KINDS
 from dprad.model.parameters import NOISE_MULTIPLIER
 from dprad.show.cli import options
@@ -110,8 +111,23 @@ def calibrate(
     if json:
         show_json(plan.to_dict())
     else:
-        show(str(plan))
+        public = population.data is None or population.domain is not None
+        show(str(plan) if mechanism not in FAMILIES else _text(plan, str(mechanism), given, public))
     return 0
+
+
+def _text(plan: Any, mechanism: str, given: dict[str, Any], public: bool) -> str:
+    """The plan as text, which does not tell the range of the data."""
+    from dprad.show.report.ranges import useful
+
+    chosen = {option[2:]: v for option, v in given.items() if v is not None}
+    noise = {plan.parameter: getattr(plan.mechanism, plan.parameter)}
+    found = useful(plan.mechanism, mechanism, chosen | noise, public=public)
+    if not found.relative or found.error is None:
+        return str(replace(plan, error=found.error))
+    first, *rest = str(replace(plan, error=None)).split("\n")
+    said = f"The noise stays within {found.said[0]} of the data in 95 of 100 cases."
+    return "\n".join([first, said, *rest])
 
 
 def _only(what: str, given: dict[str, Any], *names: str) -> dict[str, Any]:

@@ -8,12 +8,15 @@ from cyclopts import Parameter
 
 from dprad.errors import DpradError, number
 from dprad.mechanisms.catalogue import FAMILIES, FIXED
+from dprad.model import explain
 from dprad.show.cli import options
 from dprad.show.cli.options import OUTPUT, SUBJECT, Feared, Population
 from dprad.show.cli.output import show, show_json
 
 _NOBODY, _ANYONE = Population(), Feared()
 if TYPE_CHECKING:
+    from dprad.model.results import Comparison
+
     Noise = Any
     Numbers = Any
     _NO_NOISE: Any
@@ -67,6 +70,7 @@ def compare(
         "--mechanisms " + mechanisms, {o: v for o, v in unused.items() if o not in taken}
     )
     subjects: list[Any] = []
+    made: dict[int, tuple[str, dict[str, Any]]] = {}
     for name in names:
         card = options.card(name)
         first = card.takes[0].name
@@ -74,13 +78,33 @@ def compare(
             raise DpradError(f"--mechanisms {name} needs values of --{first}.")
         given = {o: v for o, v in shared.items() if o[2:] in card.names}
         family, known = options.parts(name, given, prior, threat)
-        subjects += [family(**known, **{first: v}) for v in values[first]]
+        chosen = {o[2:]: v for o, v in given.items() if v is not None}
+        for v in values[first]:
+            subjects.append(family(**known, **{first: v}))
+            made[id(subjects[-1])] = (name, chosen | {first: v})
     table = dprad.compare(subjects, prior=prior, threat=threat)
     if json:
         show_json(table.to_dict())
     else:
-        show(str(table))
+        public = population.data is None or population.domain is not None
+        show(_text(table, made, public))
     return 0
+
+
+def _text(table: Comparison, made: dict[int, tuple[str, dict[str, Any]]], public: bool) -> str:
+    """The table as text, which does not tell the range of the data."""
+    from dprad.show.report.ranges import SAID, restated, useful
+
+    def of(mechanism: Any) -> Any:
+        return useful(mechanism, *made[id(mechanism)], public=public)
+
+    shown, numbers = restated(table, of)
+    head, *rows = explain.rows(shown)
+    cells = [head]
+    for row, one in zip(rows, numbers, strict=True):
+        cells.append((*row[:3], *one.said) if one.relative else row)
+    said = [SAID] if any(one.relative for one in numbers) else []
+    return "\n".join([explain.aligned(cells), *said])
 
 
 def _numbers(text: str | None, option: str) -> list[float]:

@@ -194,10 +194,14 @@ def _write(page: Page, path: Any) -> Path:
         kept = file.resolve()  # a link stays a link
         beside = kept.with_name(f".dprad-{secrets.token_hex(8)}.html")
         try:
-            with beside.open("x", encoding="utf-8") as out:
+            mode = stat.S_IMODE(kept.stat().st_mode) if kept.exists() else None
+            # as private as what it replaces, from the first byte
+            first = 0o666 if mode is None else 0o600
+            opened = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, first)
+            with os.fdopen(opened, "w", encoding="utf-8") as out:
                 out.write(text)
-            if kept.exists():
-                beside.chmod(stat.S_IMODE(kept.stat().st_mode))
+            if mode is not None:
+                beside.chmod(mode)
             beside.replace(kept)
         finally:
             beside.unlink(missing_ok=True)

@@ -30,7 +30,7 @@ def published(result: Any) -> Any:
     if isinstance(result, Calibration):
         whole = isinstance(result.value, int)
         value = result.value if whole else _safe(result.value, result.rising)
-        error = None if result.error is None else _digits(result.error)
+        error = None if result.error is None else two_digits(result.error)
         return replace(result, risk=_risk(result.risk), value=value, error=error)
     if isinstance(result, Comparison):
         return Comparison(candidates=tuple(map(_candidate, result.candidates)))
@@ -83,7 +83,7 @@ def _risk(risk: Risk) -> Risk:
 
 def _candidate(candidate: Candidate) -> Candidate:
     error, variance = (
-        None if x is None else _digits(x) for x in (candidate.error, candidate.variance)
+        None if x is None else two_digits(x) for x in (candidate.error, candidate.variance)
     )
     return replace(candidate, risk=_risk(candidate.risk), error=error, variance=variance)
 
@@ -97,8 +97,8 @@ def _audit(result: Audit) -> Audit:
         result,
         rad=round(result.rad, 2),
         rad_interval=(math.floor(low * 100) / 100, math.ceil(high * 100) / 100),
-        passes=result.trials - int(_digits(guessed)),
-        successes=int(_digits(result.successes)),
+        passes=result.trials - int(two_digits(guessed)),
+        successes=int(two_digits(result.successes)),
         rad_claimed=_up(result.rad_claimed),
         epsilon_lower=_down(result.epsilon_lower),
         epsilon_claimed=round(result.epsilon_claimed, 2),
@@ -126,7 +126,7 @@ def _up(value: float) -> float:
     return min(1.0, math.ceil(value * 100 - 1e-9) / 100)
 
 
-def _digits(value: float) -> float:
+def two_digits(value: float) -> float:
     """Two digits."""
     return float(f"{value:.2g}")
 

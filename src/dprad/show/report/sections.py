@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import dprad
@@ -17,7 +17,9 @@ from dprad.model.results import Calibration, Comparison, Risk
 from dprad.show import plots
 from dprad.show.plots.odds import grids
 from dprad.show.plots.style import svg
-from dprad.show.report.published import published, why
+from dprad.show.report import ranges
+from dprad.show.report.published import published, two_digits, why
+from dprad.show.report.ranges import Useful, restated, useful
 from dprad.show.scenario import Answers, Scenario
 from dprad.show.scenario.release import Release
 from dprad.verbs.compare import compared as side_by_side
@@ -147,9 +149,39 @@ def compared(answers: Answers) -> list[Section]:
         table = side_by_side(subjects, run[0].posed(question), Sampling())
     except DpradError:
         return []
-    section = result_section(published(table), "")
-    said = f"What each mechanism costs in accuracy. The attacker: {attacker}."
-    return [Section("Risk and usefulness", (said,), section.figure, section.table)]
+    releases = {id(subject): release for subject, release in zip(subjects, run, strict=True)}
+    shown, numbers = restated(table, lambda made: useful_of(scenario, releases[id(made)], made))
+    figure, rows = _comparison(published(shown), [one.relative for one in numbers])
+    said = [f"What each mechanism costs in accuracy. The attacker: {attacker}."]
+    said += [ranges.SAID] if any(one.relative for one in numbers) else []
+    return [Section("Risk and usefulness", tuple(said), figure, rows)]
+
+
+def useful_of(scenario: Scenario, release: Release, made: Any) -> Useful:
+    """Error and variance of a release's mechanism, without the range of the data."""
+    public = bool(ranges.PUBLIC & set(scenario.population))
+    noise = {release.parameter: getattr(made, release.parameter)}
+    return useful(made, str(release.mechanism), release.numbers | noise, public=public)
+
+
+def _comparison(table: Comparison, relative: list[bool]) -> tuple[str, tuple[tuple[str, ...], ...]]:
+    """A figure, if all errors have one unit, and the table."""
+    rows: list[tuple[str, ...]] = [("mechanism", "extra risk", "95% error", "variance", "unbeaten")]
+    for c, units in zip(table, relative, strict=True):
+        numbers = Useful(c.error, c.variance, units).said
+        rows.append((c.name, explain.number(c.risk), *numbers, "yes" if c.frontier else ""))
+    drawn = {
+        units
+        for c, units in zip(table, relative, strict=True)
+        if c.error is not None or c.variance is not None
+    }
+    if len(drawn) != 1:
+        return "", tuple(rows)
+    label = "error, in units of the range" if drawn == {True} else "error (smaller is more useful)"
+    figure = svg(
+        lambda ax: plots.plot_frontier(table, ax).set_xlabel(label), label="Risk against error"
+    )
+    return figure, tuple(rows)
 
 
 def _line(release: Release, question: Question, values: list[float]) -> list[Risk] | None:
@@ -181,7 +213,7 @@ def noise(answers: Answers) -> list[Section]:
             if plan is None:
                 rows.append((release.name, threat, "", why(reason), ""))
                 continue
-            error = "" if plan.error is None else explain.amount(plan.error)
+            error = _error(scenario, release, plan)
             value = explain.safely(plan.value, plan.rising)
             rows.append((release.name, threat, plan.parameter, value, error))
             better = safest is None or (plan.value < safest.value) == plan.rising
@@ -201,6 +233,14 @@ def noise(answers: Answers) -> list[Section]:
             f"Noise for an accepted risk of {scenario.accepted:g}", tuple(text), "", tuple(rows)
         )
     ]
+
+
+def _error(scenario: Scenario, release: Release, plan: Calibration) -> str:
+    """The error of a plan, in units of the range if that is the data's."""
+    if plan.error is None or release.mechanism is None:
+        return ""
+    found = useful_of(scenario, release, plan.mechanism)
+    return replace(found, error=None if found.error is None else two_digits(found.error)).said[0]
 
 
 def keeps(scenario: Scenario, release: Release, question: Question) -> bool:
@@ -257,16 +297,8 @@ def result_section(result: Any, prefix: str) -> Section:
     if isinstance(result, Calibration):
         return Section(f"{prefix}Noise for {result.family}", tuple(str(result).split("\n")))
     if isinstance(result, Comparison):
-        rows: list[tuple[str, ...]] = [
-            ("mechanism", "extra risk", "95% error", "variance", "unbeaten")
-        ]
-        for c in result:
-            numbers = ("" if x is None else explain.amount(x) for x in (c.error, c.variance))
-            rows.append((c.name, explain.number(c.risk), *numbers, "yes" if c.frontier else ""))
-        figure = ""
-        if any(c.error is not None or c.variance is not None for c in result):
-            figure = svg(lambda ax: plots.plot_frontier(result, ax), label="Risk against error")
-        return Section(f"{prefix}Comparison", (), figure, tuple(rows))
+        figure, rows = _comparison(result, [False] * len(result))
+        return Section(f"{prefix}Comparison", (), figure, rows)
     return audit(result, f"{prefix}Audit")
 
 

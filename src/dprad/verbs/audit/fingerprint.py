@@ -238,9 +238,12 @@ class _Walk:
             for name in taken if home is not None else ():
                 inner = f"{module}{'' if module.endswith('.') else '.'}{name}"
                 self.say(inner, found(inner, package))
-                # as Python does: a submodule, unless there is such a name
-                known = hasattr(home, name)
-                self.see(getattr(home, name) if known else own_module(inner, package))
+                try:
+                    self.see(getattr(home, name))
+                except AttributeError:  # as Python does: then it is a submodule
+                    self.see(own_module(inner, package))
+                except Exception:  # the function itself will say what is wrong with it
+                    self.say("none")
 
     def _packages(self, thing: Any) -> None:
         """The package of something installed, and the packages that it names."""

@@ -15,6 +15,7 @@ import sysconfig
 import types
 from collections.abc import Iterable
 from importlib.machinery import ModuleSpec
+from typing import Any
 
 # Folders of Python itself and of installed packages.
 INSTALLED = tuple(
@@ -44,7 +45,7 @@ def own_module(module: str, package: str | None) -> types.ModuleType | None:
     full = _full(module, package)
     loaded = sys.modules.get(full)
     if loaded is not None:
-        file = getattr(loaded, "__file__", None) or ""
+        file = _about(full, "__file__") or ""
         return None if file.startswith(INSTALLED) or installed(full) else loaded
     spec = _spec(module, package)
     if spec is None or full.partition(".")[0] == "dprad" or spec.origin in ("built-in", "frozen"):
@@ -72,7 +73,7 @@ def _spec(name: str, package: str | None) -> ModuleSpec | None:
     for part in _full(name, package).split("."):
         done = f"{done}.{part}" if done else part
         places = None if spec is None else spec.submodule_search_locations
-        places = getattr(sys.modules.get(spec.name if spec else ""), "__path__", places)
+        places = _about(spec.name if spec else "", "__path__") or places
         if not part or (spec is not None and places is None):
             return None
         spec = _look(done, places)
@@ -83,8 +84,7 @@ def _spec(name: str, package: str | None) -> ModuleSpec | None:
 
 def _look(full: str, places: Iterable[str] | None) -> ModuleSpec | None:
     """A module that is loaded, or what the first finder that knows it says (as Python asks)."""
-    loaded = sys.modules.get(full)
-    spec = getattr(loaded, "__spec__", None)
+    spec = _about(full, "__spec__")
     if isinstance(spec, ModuleSpec):
         return spec
     for finder in sys.meta_path:
@@ -95,6 +95,11 @@ def _look(full: str, places: Iterable[str] | None) -> ModuleSpec | None:
         if isinstance(spec, ModuleSpec):
             return spec
     return None
+
+
+def _about(full: str, name: str) -> Any:
+    """What a loaded module says of itself; it is not asked, since it may answer by code."""
+    return getattr(sys.modules.get(full), "__dict__", {}).get(name)
 
 
 def _named_imports(path: str) -> set[str]:
@@ -129,8 +134,8 @@ def _places(top: str) -> list[str]:
     """The file of a module, or the folders of a package without one; empty if neither is known."""
     loaded = sys.modules.get(top)
     spec = _look(top, None) if loaded is None else None
-    file = getattr(loaded, "__file__", None) if spec is None else spec.origin
-    path = getattr(loaded, "__path__", ()) if spec is None else spec.submodule_search_locations
+    file = _about(top, "__file__") if spec is None else spec.origin
+    path = _about(top, "__path__") if spec is None else spec.submodule_search_locations
     return [str(p) for p in ([file] if file else path or ())]
 
 
@@ -159,7 +164,7 @@ def _package(place: str) -> str:
 
 
 def _file(module: str) -> str:
-    return hashed(getattr(sys.modules.get(module), "__file__", None))
+    return hashed(_about(module, "__file__"))
 
 
 def hashed(path: str | None) -> str:
