@@ -75,34 +75,46 @@ class Reader:
     def _rows(self, outputs: Any) -> Rows:
         plain = np.asarray(outputs) if isinstance(outputs, np.ndarray) else None
         if plain is not None and plain.dtype.kind in "iufb" and plain.ndim <= 2:
-            table = plain.reshape(len(plain), -1).astype(float)[:, :MOST]
-            for j in range(table.shape[1]):
-                self.place.setdefault(f"[{j}]" if plain.ndim == 2 else "output", j)
-            keys = table[:, 0].tolist() if plain.ndim == 1 else [r.tobytes() for r in table]
+            flat = plain.reshape(len(plain), -1).astype(float)[:, :MOST]
+            names = [f"[{j}]" for j in range(flat.shape[1])] if plain.ndim == 2 else ["output"]
+            for name in names:
+                self.place.setdefault(name, len(self.place))
+            table = np.full((len(flat), len(self.place)), np.nan)
+            table[:, [self.place[name] for name in names]] = flat
+            keys = flat[:, 0].tolist() if plain.ndim == 1 else list(map(tuple, flat.tolist()))
             return Rows(keys, tuple(self.place), table, outputs)
         if isinstance(outputs, tuple):  # of a composition: the parts side by side
             several = [Reader().rows(o).numbers for o in outputs]
             table = np.concatenate(several, axis=1)[:, :MOST]
-            keys = [r.tobytes() for r in table]
+            keys = list(map(tuple, table.tolist()))
             return Rows(keys, tuple(f"[{j}]" for j in range(table.shape[1])), table, outputs)
-        flat = [coordinates(o) for o in outputs]
-        for row in flat:
+        every = [coordinates(o) for o in outputs]
+        for row in every:
             for name in row:
                 if name not in self.place and len(self.place) < MOST:
                     self.place[name] = len(self.place)
-        table = np.full((len(flat), max(1, len(self.place))), np.nan)
-        for i, row in enumerate(flat):
+        table = np.full((len(every), max(1, len(self.place))), np.nan)
+        for i, row in enumerate(every):
             for name, value in row.items():
                 at = self.place.get(name)
                 if at is not None:
                     table[i, at] = self._number(value)
-        keys = [tuple(sorted(row.items(), key=lambda item: item[0])) for row in flat]
+        keys = [_key(output, row) for output, row in zip(outputs, every, strict=True)]
         return Rows(keys, tuple(self.place) or ("output",), table, _array(outputs))
 
     def _number(self, value: Value) -> float:
         if isinstance(value, str):
             return float(self.words.setdefault(value, len(self.words)))
         return value
+
+
+def _key(output: Any, row: dict[str, Value]) -> Any:
+    """The same for equal outputs, whether they came alone or in an array."""
+    if isinstance(output, bool | int | float | np.number):
+        return row.get("output")
+    if isinstance(output, list | tuple) and all(isinstance(v, bool | int | float) for v in output):
+        return tuple(map(float, output))
+    return tuple(sorted(row.items(), key=lambda item: item[0]))
 
 
 def part(outputs: Any, where: Any) -> Any:
@@ -126,7 +138,9 @@ def joined(parts: list[Rows]) -> Rows:
 def _together(parts: list[Any]) -> Any:
     if isinstance(parts[0], tuple):
         return tuple(_together([p[i] for p in parts]) for i in range(len(parts[0])))
-    return np.concatenate(parts)
+    if len({(p.shape[1:], p.dtype.kind == "O") for p in parts}) == 1:
+        return np.concatenate(parts)
+    return _array([o for p in parts for o in p])  # lists that only sometimes have one length
 
 
 def _array(outputs: Any) -> Any:

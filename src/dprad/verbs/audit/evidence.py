@@ -9,12 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import numpy as np
+
 from dprad.errors import DpradError
 from dprad.verbs.audit import certificates
 from dprad.verbs.audit.session import Booked, Session
 from dprad.verbs.audit.state import decode, encode
 from dprad.verbs.audit.tally import Tally
-from dprad.verbs.audit.trials import Calls, Chunks, Job
+from dprad.verbs.audit.trials import Calls, Chunks, Job, packed
 
 
 class Evidence(Protocol):
@@ -106,7 +108,7 @@ class Learned:
             size = chunks[index]
             records = job.secrets(index, size)
             if "outputs" in plain:
-                outputs = decode(plain["outputs"])
+                outputs = packed(decode(plain["outputs"]))
                 if len(outputs) != size:
                     raise ValueError
                 return Calls(records, outputs, str(plain["digest"]))
@@ -137,5 +139,7 @@ def _plain(booked: Booked) -> list[Any]:
 def to_plain(kept: Any) -> Any:
     """What is written to the state file."""
     if isinstance(kept, dict) and "outputs" in kept:
-        return {**kept, "outputs": encode(kept["outputs"])}
+        outputs = kept["outputs"]
+        plain = isinstance(outputs, np.ndarray) and outputs.dtype.kind != "O"
+        return {**kept, "outputs": encode(outputs if plain else list(outputs))}
     return kept

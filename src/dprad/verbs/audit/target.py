@@ -31,7 +31,7 @@ from dprad.verbs.audit.outputs import translated
 from dprad.verbs.audit.plan import Model, Plan
 from dprad.verbs.audit.session import Session
 from dprad.verbs.audit.state import State, decode, encode
-from dprad.verbs.audit.trials import CHANGED, PATIENCE, REMEMBERED, SHARE, sample
+from dprad.verbs.audit.trials import CHANGED, PATIENCE, REMEMBERED, SHARE, packed, sample
 
 # Share of the runs that may be used for choosing among records, and calls of each record.
 STUDY, FEWEST, MOST = 0.1, 24, 400
@@ -108,9 +108,8 @@ def _compared(plan: Plan, file: State, stop: Stop) -> Target:
     known = versus.known_scores(plan, pair, study.read)
     session = Session(plan.tested, plan.settings.seed, known, plan.settings.bits)
     if samples:
-        both = [np.asarray(samples[z]) if _plainly(samples[z]) else samples[z] for z in pair]
-        for outputs, z in zip(both, (0, 1), strict=True):
-            session.study(outputs, np.full(len(outputs), z))
+        for secret, z in enumerate(pair):
+            session.study(packed(samples[z]), np.full(study.each, secret))
     labels: Column = np.array([None, None], dtype=object)
     labels[:] = [_plain(study.read[z]) for z in pair]
     notes = (*plan.notes, _note(plan, pair, calls, study.absent), *_again(*replayed))
@@ -118,10 +117,6 @@ def _compared(plan: Plan, file: State, stop: Stop) -> Target:
         Question.of(Prior.uniform(2)), study.read[list(pair)], labels, None, None, session, None,
         calls, notes, replayed[1] - replayed[0],
     )  # fmt: skip
-
-
-def _plainly(outputs: Any) -> bool:
-    return len(outputs) > 0 and isinstance(outputs[0], int | float | np.number)
 
 
 def _note(plan: Plan, pair: tuple[int, int], calls: int, absent: int | None) -> str:

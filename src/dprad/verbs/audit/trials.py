@@ -270,7 +270,7 @@ def sample(
                 f"run failed at call {first + i:,}, on {_which(labels[i])}: {told(error)}.{HINT}"
             ) from None
     _check(results, labels, first)
-    return _pack(results)
+    return packed(results)
 
 
 def _check(results: list[Any], labels: Any, first: int) -> None:
@@ -294,8 +294,10 @@ def _shape(output: Any) -> tuple[int, ...] | None:
     return np.shape(output) if isinstance(output, int | float | np.ndarray | np.generic) else None
 
 
-def _pack(results: list[Any]) -> Any:
-    """Outputs as an array of numbers if possible, else of objects."""
+def packed(results: Any) -> Any:
+    """Outputs as an array of numbers if possible, else of objects; those of a composition stay."""
+    if isinstance(results, tuple):
+        return results
     try:
         packed = np.asarray(results)
         if packed.dtype.kind in "iufb":
