@@ -21,7 +21,7 @@ class Audit(Result):
         Certified: at the stated confidence the mechanism is not epsilon-DP (with `delta`) for any
         smaller epsilon, whatever it is.
     epsilon_claimed, delta, rad_claimed
-        The claim, for replaced records, and the largest extra risk it allows.
+        The claim as tested, and the largest extra risk it allows.
     epsilon_estimate, epsilon_interval
         Model-based: the epsilon at which the supposed mechanism behaves like this; None without a
         model. It refutes nothing.
@@ -30,6 +30,8 @@ class Audit(Result):
     trials, passes, successes
         Counted runs, and how many of them were passes and right guesses. `studied` calls trained
         the attack and are not counted.
+    in_out
+        Whether a record was compared with none.
     evidence
         What was bet on.
     wealth
@@ -75,6 +77,7 @@ class Audit(Result):
     studied: int
     passes: int
     successes: int
+    in_out: bool
     evidence: str
     wealth: tuple[tuple[int, float], ...]
     would_find: float | None

@@ -55,6 +55,10 @@ def conclude(plan: Plan, target: Target, counts: Counts, sequential: bool, secon
     rad = _extra(tally, game)
     interval = risk_interval(tally, game, alpha, sequential=sequential)
     notes = list(target.notes)
+    if target.session is not None and target.session.reader.floating and not target.session.bits:
+        notes.append(
+            "outputs are floating-point numbers; bits=True also looks at their lowest bits"
+        )
     if counts.interrupted:
         notes.append("interrupted: this is what was known by then")
     again, before = counts.replayed
@@ -87,6 +91,7 @@ def conclude(plan: Plan, target: Target, counts: Counts, sequential: bool, secon
         studied=target.studied,
         passes=tally.passes,
         successes=tally.successes,
+        in_out=plan.in_out,
         evidence=evidence.name,
         wealth=counts.wealth,
         would_find=would_find(plan, target, tally.runs),
