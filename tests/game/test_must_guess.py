@@ -169,6 +169,26 @@ def test_somebody_impossible_serves_as_a_pass():
     assert 3 in set(attack(np.zeros(50, dtype=int), np.ones(50, dtype=int)).tolist())
 
 
+def test_an_impossible_value_need_not_be_a_pass():
+    """Nobody of kind a has 1, but within the tolerance it is right about both of them."""
+    rows = {("a", 0): 1, ("a", 2): 1, ("b", 1): 2}
+    prior = Prior.from_counts(rows, columns=["x", "y"])
+    channel = np.full((3, 3), 1 / (np.e + 2)) + np.eye(3) * (np.e - 1) / (np.e + 2)
+    gain = prior.probabilities * (channel - channel @ prior.probabilities[:, None])
+    right = np.array([[1, 1, 0], [0, 1, 1], [1, 1, 1]])  # records (a,0), (a,2), (b,1) by 0, 1, 2
+    fibers = [gain[:, [0, 1]] @ right[[0, 1]], gain[:, [2]] @ right[[2]]]
+    expected = {
+        False: sum(np.maximum(f.max(axis=1), 0).sum() for f in fibers),
+        True: sum(f.max(axis=1).sum() for f in fibers),
+    }
+    question = {"prior": prior, "query": ["x", "y"]}
+    for forced, value in ((False, 0.2276), (True, 0.0910)):
+        threat = Threat(knows=["x"], target=["y"], loss="absolute", eta=1, must_guess=forced)
+        risk = assess(GRR(epsilon=1.0, size=3), threat=threat, **question)
+        assert risk.rad == pytest.approx(expected[forced], abs=1e-12)
+        assert round(risk.rad, 4) == value
+
+
 def test_threats_that_must_guess_are_values():
     assert Threat(must_guess=True) != Threat() and Threat(must_guess=True).describe()["must_guess"]
     assert len({Threat(), Threat(must_guess=True), Threat(must_guess=True)}) == 2

@@ -41,9 +41,9 @@ class Threat:
     eta
         A guess counts if its loss is at most this.
     must_guess
-        Whether the attacker must always name a value of the domain, as the paper's must. A value
-        that is impossible given what is known serves as a pass; so this matters only where every
-        value is possible, and never where nothing is known and guesses are exact.
+        Whether the attacker must always name a value of the domain, as the paper's must. A guess
+        that is right about nobody who is possible, given what is known, serves as a pass; so this
+        matters only where there is none, and never where nothing is known and guesses are exact.
 
     Examples
     --------

@@ -64,8 +64,7 @@ def count(plan: Plan, target: Target, file: State, stop: Stop, begin: float) -> 
             wealth.append((runs_so_far, evidence.log_wealth()))
             meter.show(runs_so_far)
             if settings.trace and (not trace or runs_so_far >= 2 * trace[-1][0]):
-                low = evidence.refuted(settings.alpha, sequential=True)
-                trace.append((runs_so_far, low, evidence.tally))
+                trace.append(_known(evidence, settings.alpha))
             if i not in stored and stop.now():
                 break
             if settings.sequential and _enough(evidence, game, needed, settings):
@@ -77,8 +76,15 @@ def count(plan: Plan, target: Target, file: State, stop: Stop, begin: float) -> 
         meter.close()
     if evidence.tally.runs == 0:
         raise DpradError("the audit was stopped before the first runs were counted.")
+    if settings.trace and trace[-1][0] < evidence.tally.runs:
+        trace.append(_known(evidence, settings.alpha))
     before = sum(chunks[i] for i in stored)
     return Counts(evidence, tuple(wealth), tuple(trace), interrupted, (again, before))
+
+
+def _known(evidence: Evidence, alpha: float) -> tuple[int, float, Tally]:
+    """Runs so far, what is certified by them, and their counts."""
+    return evidence.tally.runs, evidence.refuted(alpha, sequential=True), evidence.tally
 
 
 def evidence_of(plan: Plan, target: Target) -> Evidence:
