@@ -269,7 +269,7 @@ def test_what_the_error_of_nested_monte_carlo_is_made_of(monkeypatch):
 
 def test_nested_monte_carlo_draws_as_often_as_it_says(monkeypatch):
     """Twice n records for each of n outputs, whatever the block."""
-    monkeypatch.setattr(nested, "BLOCK_ENTRIES", 700)
+    monkeypatch.setattr(nested.Numpy, "block", 700)
 
     class Counted:
         drawn = 0
@@ -307,20 +307,25 @@ def test_candidates_hold_the_best_window(law, order):
     """
     prior = Prior.continuous(law, 0, 1)
     noise = ExponentialInterval(epsilon=6.0, factor=1.0)
-    grid = np.linspace(0, 1, nested.GRID)
+    line = nested._line(prior)
+    windows = nested._Windows.of(line, 0.1)
     fine = np.linspace(0, 1, 20_001)
     weight = law.pdf(fine) / 20_000
     t = np.linspace(0.01, 0.99, 15)
     p = np.exp(noise.log_likelihood(t[:, None], fine))
     pbar = p @ weight
-    chosen = nested._candidates(noise, prior.continuous_on[0], t, pbar, grid, 0.1, (0.0, 1.0))
+    chosen = nested._candidates(noise, t, pbar[:, None], windows, line, nested.Numpy(0))
     assert chosen.shape == (15, nested.CANDIDATES)
     for i in range(len(t)):
         total = np.r_[0.0, np.cumsum(weight * (p[i] - pbar[i]))]
-        ends = np.searchsorted(fine, [grid - 0.1, grid + 0.1])
-        gains = total[ends[1]] - total[ends[0]]
-        assert gains[chosen[i]].max() >= gains.max() - 2e-4
-        assert gains[chosen[i, 0]] >= gains.max() - order
+
+        def gain(x, total=total):
+            ends = np.searchsorted(fine, [x - 0.1, x + 0.1])
+            return total[ends[1]] - total[ends[0]]
+
+        most = gain(windows.guess).max()
+        assert gain(chosen[i]).max() >= most - 2e-4
+        assert gain(chosen[i, 0]) >= most - order
 
 
 # -- how the parts are put together ----------------------------------------------------------------

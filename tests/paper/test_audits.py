@@ -6,15 +6,16 @@ import math
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from scipy.stats import beta, binom
 
-from dprad import DpradError, Prior, assess
+from dprad import DpradError, Prior, assess, paper
 from dprad.mechanisms import GRR, OUE, HadamardResponse, Laplace, SubsetSelection
 from dprad.mechanisms import bits as packed
 from dprad.paper.audit import paper_audit
-from dprad.paper.black_box_audit import black_box_audit, black_box_epsilon
+from dprad.paper.auditor import ceiling, ldp_auditor, lower_bound
+from dprad.paper.black_box import black_box_audit, black_box_epsilon
 from dprad.paper.experiments import ldp_attacks, ldp_audit
-from dprad.paper.ldp_auditor import ceiling, ldp_auditor, lower_bound
 
 
 # -- Eq. ldp_audit ---------------------------------------------------------------------------------
@@ -185,6 +186,8 @@ def test_bad_input(audit):
         ("size must be given", lambda r: r, {}),
         ("that of the mechanism, 3", GRR(epsilon=1.0, size=3), {"size": 4}),
         ("reads numbers", Laplace(epsilon=1.0), {"size": 4}),
+        ("reads numbers", Laplace(epsilon=1.0), {}),
+        ("rng must be a seed", GRR(epsilon=1.0, size=3), {"rng": -1}),
         ("attack must be a function", lambda r: r, {"size": 3, "attack": 7}),
         ("one guess per output", lambda r: r, {"size": 3, "attack": len, "vectorised": True}),
         ("must be a function of a record", 3, {"size": 3}),
@@ -195,6 +198,28 @@ def test_bad_input(audit):
     if audit is ldp_auditor:
         with pytest.raises(DpradError, match="attack must be given for a HadamardResponse"):
             audit(HadamardResponse(epsilon=1.0, size=4))
+
+
+def test_bounds_from_impossible_counts_are_refused():
+    for given in ((11, 0, 10), (-1, 0, 10), (0, 11, 10), (1, 0.5, 10), (1, 0, 0)):
+        with pytest.raises(DpradError, match="must be"):
+            lower_bound(*given)
+    for alpha in (0, 1, -0.1, 2):
+        with pytest.raises(DpradError, match="alpha must be"):
+            lower_bound(5, 0, 10, alpha=alpha)
+    with pytest.raises(DpradError, match="runs must be"):
+        ceiling(0)
+
+
+def test_public_names_are_functions():
+    for name, function in (
+        ("black_box_audit", black_box_audit),
+        ("black_box_epsilon", black_box_epsilon),
+        ("ldp_auditor", ldp_auditor),
+    ):
+        assert getattr(paper, name) is function and name in paper.__all__
+    with pytest.raises(AttributeError, match="no attribute"):
+        paper.nothing  # noqa: B018
 
 
 # -- what the pages say ----------------------------------------------------------------------------
@@ -210,6 +235,44 @@ def test_sentences_count_what_is_defined():
     assert "above the truth in 3 of 7 defined estimates (10 in all)" in text
     assert "GRR, Porto: 3 at 2." in text
     assert "All are defined." in ldp_audit._paper([row(1, 0, 2)], 5)
+
+
+def audited(epsilon, **columns):
+    return {
+        "places": "Porto",
+        "mechanism": "GRR",
+        "epsilon": epsilon,
+        "rad_based": epsilon + 0.1,
+        "ldp_auditor": epsilon - 0.5,
+        "ldp_auditor_above": 0,
+        "model_mean": epsilon,
+        "model_first": epsilon + 0.2,
+        "model_first_low": epsilon + 0.1,
+        "model_first_high": epsilon + 0.3,
+        "certified": epsilon - 0.2,
+        "violated": 0,
+    } | columns
+
+
+def test_the_cap_and_the_nearer_estimate_are_told():
+    rows = [audited(1), audited(2, rad_based=3.0), audited(3, rad_based=None)]
+    text = ldp_audit._auditor(rows, 1_000_000, 5)
+    assert "cannot exceed 12.03" in text and "12.25 in its text, 12.02 in its plot" in text
+    assert "nearer to the truth in 1 of 2 cells where both have a mean" in text
+
+
+def test_the_interval_is_that_of_the_first_audit():
+    rows = [audited(1), audited(2, model_first_low=1.9)]
+    assert "It holds the truth in 1 of 2 cells" in ldp_audit._ours(rows, 5)
+    for row in rows:
+        row |= {f"{name}_{what}": 0 for name in ("rad_based", "ldp_auditor")
+                for what in ("deviation", "undefined")}  # fmt: skip
+    ax = Figure().add_subplot()
+    ldp_audit._panel(ax, rows, None, 5)
+    shown = {line.get_label(): line for line in ax.lines}
+    assert list(shown["ours, the first"].get_ydata()) == [1.2, 2.2]
+    assert list(shown["ours, model-based, mean of 5 (moved right)"].get_ydata()) == [1, 2]
+    assert any(c.get_label() == "ours, interval of the first of 5 (95%)" for c in ax.collections)
 
 
 def test_the_order_is_that_of_the_table():

@@ -63,6 +63,7 @@ def rows_of_dpsgd():
                 }
                 | dict.fromkeys(("rad", "paper_rule", "paper_plot"), 0.01 * (i + j))
                 | {"bound": 0.3, "paper_curve": 0.2, "largest_success": 0.5}
+                | {"paper_rule_success": 0.15 + 0.3 * j}
             )
     return rows
 
@@ -75,12 +76,36 @@ def test_dpsgd_has_three_panels_with_rad_and_rero():
         own = [r for r in rows if r["knows"] == knows]
         shown = lines(ax)
         assert ax.get_ylim()[0] == 0 and "epsilon" in ax.get_xlabel()
-        assert shown["ReRo, our attack"] == [r["attack_success"] for r in own]
+        assert shown["ReRo, optimal attack"] == [r["attack_success"] for r in own]
+        assert shown["ReRo, the paper's rule"] == [r["paper_rule_success"] for r in own]
         assert shown["ReRo bound, Hayes at 1/8"] == [r["hayes_one_in_eight"] for r in own]
         assert shown["ReRo bound, Hayes corrected"] == [r["hayes_corrected"] for r in own]
         assert len(shown["ReRo, read off the plot"]) == (5 if knows == "label" else 6)
-        assert len(shown) == 10
+        assert len(shown) == 11
+        # hollow, and ours aside: no marker hides another
+        marked = [line for line in ax.lines if line.get_linestyle() == "None"]
+        assert all(line.get_fillstyle() == "none" for line in marked)
+        at = {line.get_label(): line.get_xdata()[0] for line in marked}
+        assert at["RAD, the paper's rule"] < at["RAD, optimal attack"]
+        assert at["largest success"] < at["ReRo, the paper's rule"] < at["ReRo, optimal attack"]
     assert set(legend(figure)) == set(lines(figure.axes[0]))
+
+
+def test_the_papers_rule_is_compared_with_the_papers_markers():
+    rows = rows_of_dpsgd()
+    for row in rows:
+        row["paper_rule_success"] = row["paper_rero_plot"] or 0.7
+        row["attack_success"] = row["paper_rule_success"] - 0.05
+    rows[5]["paper_plot"] += 0.03
+    rows[7]["paper_rule_success"] += 0.011
+    rows[0]["paper_plot"] = rows[0]["paper_rule"] = 0.202
+    rows[3]["paper_plot"] = rows[3]["paper_rule"] = 0.21
+    text = dpsgd._beside_the_plot(rows)
+    assert "(paper_rule, paper_plot) differs by 0.030 at most over 18 cells" in text
+    assert "(paper_rule_success, paper_rero_plot) by 0.011 at most over 17 cells" in text
+    assert "right less often in 11 of 11 cells, by up to 0.061" in text
+    assert "2 of 18 of the paper's RAD markers are above its own curve, 1 of them by no" in text
+    assert "at sigma 9.5, label known cannot be read" in text
 
 
 def test_success_is_counted_against_both_forms_of_hayes():
@@ -173,14 +198,34 @@ def test_adult_has_rad_and_success_of_both_attacks():
     figure = drawn(made.draw)
     assert len(figure.axes) == 6 and figure.axes[0].get_ylim()[1] > 1
     titles = [ax.get_title() for ax in figure.axes[:3]]
-    assert titles == list(laplace_adult.TITLES.values())
+    names = list(dict.fromkeys(r["prior"] for r in made.rows))
+    assert titles == [laplace_adult.TITLES[name] for name in names] and "Adult" not in names
     for ax, kind in zip(figure.axes[::3], ("published", "attack"), strict=True):
         shown = [list(line.get_ydata()) for line in ax.lines]
         assert len(shown) == 4 * len(laplace_adult.ETAS)
-        own = [r for r in made.rows if r["prior"] == "Adult" and r["eta"] == 0]
+        own = [r for r in made.rows if r["prior"] == "made-up hours" and r["eta"] == 0]
         for key in ("rad", "hayes", f"{kind}_rad", f"{kind}_success"):
             assert [r[key] for r in own] in shown
     assert any("ReRo bound (Hayes)" in text for text in legend(figure))
+
+
+def test_the_order_of_priors_is_read_from_the_table():
+    risks = {"Adult": 0.1, "uniform": 0.2, "two points": 0.3}
+    rows = [
+        {"prior": p, "eta": eta, "epsilon": e, "rad": risk * e * (eta < 100)}
+        for p, risk in risks.items()
+        for eta in laplace_adult.ETAS
+        for e in (1.0, 2.0)
+    ]
+    text = laplace_adult._order(rows)
+    right = "two points have the largest risk at 2 of 2 epsilons, Adult the smallest at 2, uniform"
+    assert text.count(f"{right} at 0") == 3 and "for Adult at eta = 0, 40, 80;" in text
+    for row in rows:
+        if (row["prior"], row["eta"]) == ("uniform", 0):
+            row["rad"] = 0.01
+    text = laplace_adult._order(rows)
+    assert "at eta = 0 two points" in text and "Adult the smallest at 0, uniform at 2;" in text
+    assert "uniform at eta = 40, 80;" in text
 
 
 # -- mechanisms and bounds -------------------------------------------------------------------------
@@ -207,11 +252,21 @@ def test_black_box_curves():
         assert shown[label] == [r[key] for r in made.rows]
     assert shown["OUE, exact (Theorem 2)"] == [r["oue_exact"] for r in made.rows]
     colours = {line.get_label(): line.get_color() for line in drawn(made.draw).axes[0].lines}
-    assert colours["Theorem 1"] == colours["Proposition 1"] != colours["exact optimum (new)"]
+    assert (
+        colours[black_box.PAPER["theorem-1"]]
+        == colours["Proposition 1"]
+        != colours["exact optimum (new)"]
+    )
     rows = [dict(r) for r in made.rows]
     assert f"{len(rows)} of {len(rows)} epsilons" in black_box._sentences(rows)[0]
+    assert "equal to it from 3 on." in black_box._sentences(rows)[0]
     rows[0]["proposition-1"] = rows[0]["theorem-1"] + 0.1
+    assert f"at least Proposition 1 at {len(rows) - 1}," in black_box._sentences(rows)[0]
+    rows[0]["proposition-1"] = rows[0]["theorem-4"] - 0.1
     assert f"{len(rows) - 1} of {len(rows)} epsilons" in black_box._sentences(rows)[0]
+    rows[0]["proposition-1"] = rows[0]["theorem-1"]
+    rows[1]["theorem-1"] += 0.1
+    assert f"equal to it at {len(rows) - 1} of them" in black_box._sentences(rows)[0]
 
 
 # -- nested Monte Carlo ----------------------------------------------------------------------------
@@ -240,6 +295,14 @@ def test_monte_carlo_is_drawn_by_draws_and_epsilon():
         assert len(ax.containers) == len(monte_carlo.ETAS)  # curves with intervals
         assert list(ax.containers[0].lines[0].get_xdata()) == list(monte_carlo.EPSILONS)
     assert len(legend(figure)) == len(monte_carlo.ETAS) + 1
+
+
+def test_intervals_are_compared_from_one_number_of_draws_to_the_next():
+    rows = [
+        {"prior": "uniform", "eta": 0.1, "epsilon": 1.0, "draws": n, "low": 0.0, "high": width}
+        for n, width in ((1000, 0.2), (500, 0.3), (2000, 0.25))
+    ]
+    assert monte_carlo._narrower(rows) == (1, 2)
 
 
 def test_monte_carlo_rows_come_from_the_repetitions():

@@ -36,6 +36,8 @@ def test_three_attackers_on_digits(rate):
         )
         nothing, label, everything = risks
         assert nothing.rad <= label.rad <= everything.rad
+        # the rule guesses more often than the attack with the largest extra risk
+        assert everything.paper_rule_success >= everything.success > 0.4
         for risk in risks:
             assert risk.interval[0] <= risk.rad <= risk.interval[1]
             assert risk.interval[0] <= risk.bound
@@ -43,6 +45,7 @@ def test_three_attackers_on_digits(rate):
             gap = abs(risk.counted - risk.rad)
             assert gap < 5 * math.hypot(risk.counted_error, risk.error)
             assert risk.paper_rule_interval[0] <= risk.interval[1]
+            assert max(0.0, risk.paper_rule) <= risk.paper_rule_success <= 1.0
             assert risk.rero_interval[0] <= risk.rero <= risk.rero_interval[1]
             assert (risk.paper_bound is None) == (rate < 1)
             assert "extra risk" in str(risk) and risk.to_dict()["trainings"] == 200

@@ -104,6 +104,8 @@ def porto_points(path: Any) -> Iterator[FloatArray]:
                         centre=(41.1474557, -8.5870079), metres=2688, shape="box")
 
     """
+    if not Path(path).is_file():
+        raise DpradError(f"there is no file {str(path)!r}: give the path of Porto's train.csv.")
     csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
     trips: list[list[float]] = []
     with Path(path).open(newline="", encoding="utf-8") as file:

@@ -73,6 +73,10 @@ class SubsetSelection(SetMechanism):
         check_parameters(self)
         if isinstance(self.subset, str):
             one_of(self.subset, "subset", _ADDED)
+        elif isinstance(self.subset, bool):
+            raise DpradError(
+                f"subset must be 'floor', 'round' or a whole number, but is {self.subset!r}."
+            )
         elif whole(self.subset, "subset", low=1) > self.size:
             raise DpradError(f"subset must be at most size, {self.size}, but is {self.subset!r}.")
 

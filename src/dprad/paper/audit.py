@@ -20,6 +20,7 @@ from dprad.game.question import Question
 from dprad.mechanisms.base import Mechanism
 from dprad.model.parameters import EPSILON
 from dprad.model.priors import Prior
+from dprad.numerics.random import Seed
 from dprad.paper.runs import Estimates, blocks, generators
 from dprad.verbs.assess import answer
 from dprad.verbs.audit import model
@@ -45,7 +46,7 @@ def paper_audit(
     prior: Prior,
     trials: int = 100_000,
     repetitions: int = 5,
-    rng: int = 0,
+    rng: Seed = 0,
 ) -> PaperAudit:
     """Estimate epsilon of a mechanism as the paper does: ``trials // size`` runs on each record.
 

@@ -34,6 +34,7 @@ from dprad.mechanisms.exponential import CutLaplace
 from dprad.model.priors import Prior
 from dprad.numerics.arrays import FloatArray
 from dprad.numerics.bisection import first
+from dprad.numerics.random import Seed, seed
 from dprad.paper.arrays import Line, Numpy, Torch
 
 # Guesses among which the candidates are looked for.
@@ -75,7 +76,7 @@ def nested_monte_carlo(
     draws: int,
     outputs: tuple[float, float] | None = None,
     confidence: float = 0.95,
-    rng: int = 0,
+    rng: Seed = 0,
 ) -> Solution:
     """The extra risk by the paper's nested Monte Carlo: nothing known, a guess counts within eta.
 
@@ -106,7 +107,8 @@ def nested_monte_carlo(
     -------
     Solution
         ``rad``, ``success_out``, ``rero`` (the success rate of the same guesses) and ``interval``,
-        the paper's error bound, repaired.
+        the paper's error bound, repaired. The bound is crude: for few draws (some thousands, where
+        epsilon is large) the interval is (0, 1).
 
     Examples
     --------
@@ -125,7 +127,7 @@ def nested_monte_carlo(
     ends = _outputs(mechanism, line, outputs)
     windows = _Windows.of(line, eta)
     guesses: list[tuple[FloatArray, FloatArray]] = []
-    gain = _repetition([mechanism], line, [windows], n, ends, Numpy(rng), guesses)[0, 0]
+    gain = _repetition([mechanism], line, [windows], n, ends, Numpy(seed(rng)), guesses)[0, 0]
     length = ends[1] - ends[0]
     error = length * _error(n, _top(mechanism, line, ends), windows.heaviest, confidence)
     luck = sum(float((line.mass(x, eta) * pbar).sum()) for x, pbar in guesses) * length / n
@@ -161,8 +163,8 @@ def repetitions(
         raise DpradError("repetitions take exponential mechanisms with the same bounds.")
     windows = [_Windows.of(line, eta) for eta in etas]
     found = []
-    for seed in seeds:
-        engine = Numpy(seed) if device is None else Torch(seed, device)
+    for one in seeds:
+        engine = Numpy(one) if device is None else Torch(one, device)
         found.append(_repetition(mechanisms, line, windows, draws, ends, engine))
     return np.array(found)
 

@@ -16,6 +16,7 @@ from dprad.errors import DpradError, whole
 from dprad.mechanisms.base import Mechanism
 from dprad.mechanisms.black_box import BlackBox
 from dprad.numerics.arrays import IntArray
+from dprad.numerics.random import Seed, seed
 
 # Runs at once: their outputs, packed bits over thousands of values, take a few megabytes.
 BLOCK = 8192
@@ -93,10 +94,11 @@ class Estimates:
         return f"{self.epsilon:.4g} (deviation {self.deviation:.2g})"
 
 
-def generators(rng: int, repetitions: int) -> Iterable[np.random.Generator]:
+def generators(rng: Seed, repetitions: int) -> Iterable[np.random.Generator]:
     """An independent stream for each repetition."""
+    first = seed(rng)
     for k in range(whole(repetitions, "repetitions", low=1)):
-        yield np.random.default_rng(np.random.SeedSequence(rng, spawn_key=(k,)))
+        yield np.random.default_rng(np.random.SeedSequence(first, spawn_key=(k,)))
 
 
 def blocks(records: IntArray, guesses: Guesses, random: np.random.Generator) -> Any:
@@ -108,7 +110,14 @@ def blocks(records: IntArray, guesses: Guesses, random: np.random.Generator) -> 
 
 def known_size(run: Any, size: int | None) -> int:
     """The number of values: as given, or that of the mechanism."""
-    own = run.reads_codes if isinstance(run, Mechanism) else None
+    own = None
+    if isinstance(run, Mechanism) and not isinstance(run, BlackBox):
+        own = run.reads_codes
+        if own is None:
+            raise DpradError(
+                f"run must read the values 0 .. size-1, as GRR does, but a {type(run).__name__} "
+                "reads numbers."
+            )
     if size is None and own is None:
         raise DpradError("size must be given for a function: it takes the values 0 .. size-1.")
     count = whole(own if size is None else size, "size", low=2)
@@ -126,11 +135,6 @@ def guesser(
     function are the guesses; they must be records.
     """
     mechanism = run if isinstance(run, Mechanism) and not isinstance(run, BlackBox) else None
-    if mechanism is not None and mechanism.reads_codes is None:
-        raise DpradError(
-            f"run must read the values 0 .. size-1, as GRR does, but a {type(run).__name__} reads "
-            "numbers."
-        )
     if attack is not None and not callable(attack):
         raise DpradError(f"attack must be a function of an output, but is {attack!r}.")
     box = None

@@ -51,6 +51,9 @@ class TrainingRisk:
         How often the attack that maximises the success rate is right.
     paper_rule, paper_rule_interval
         Extra risk of the paper's rule, counted.
+    paper_rule_success
+        How often the paper's rule is right with the person in the data. It guesses more often than
+        the attack with the largest extra risk, so it can be right more often.
     bound, bound_title
         The smallest valid bound; all of them are in `bounds`.
     paper_bound
@@ -84,6 +87,7 @@ class TrainingRisk:
     rero_interval: Pair
     paper_rule: float
     paper_rule_interval: Pair
+    paper_rule_success: float
     bound: float
     bound_title: str
     bounds: tuple[Bound, ...]
@@ -228,6 +232,7 @@ def _risk(
         rero_interval=betting(rero, level),
         paper_rule=float((ruled[0] - ruled[1]).mean()),
         paper_rule_interval=interval_of(*ruled, game, level),
+        paper_rule_success=float(ruled[0].mean()),
         bound=bound,
         bound_title=best.title,
         bounds=table,

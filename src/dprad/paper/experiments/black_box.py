@@ -15,9 +15,9 @@ from dprad.verbs.assess import assess
 
 SIZE, DELTA = 10, 1e-5
 EPSILONS = [0.1 * i for i in range(1, 101)]
-# The paper's curves, then ours.
+# Bounds of the paper (its figure has the last two), then ours.
 PAPER = {
-    "theorem-1": "Theorem 1",
+    "theorem-1": "Theorem 1 (not in the caption)",
     "proposition-1": "Proposition 1",
     "theorem-4": "Theorem 4 / Corollary 2",
 }
@@ -70,16 +70,29 @@ def _bounds(epsilon: float, delta: float, knows: str = "nothing") -> dict[str, f
 def _sentences(rows: list[Row]) -> tuple[str, ...]:
     gap = max(r["theorem-4"] - r["theorem-b"] for r in rows)
     apart = max(abs(r["theorem-c"] - r["theorem-b"]) for r in rows)
-    order = ("theorem-1", "proposition-1", "theorem-4", "oue_exact")
+    order = ("proposition-1", "theorem-4", "oue_exact")
+    under = sum(r["proposition-1"] <= r["theorem-1"] + EQUAL for r in rows)
+    same = [r["epsilon"] for r in rows if abs(r["theorem-1"] - r["proposition-1"]) <= EQUAL]
+    apart_at = [r["epsilon"] for r in rows if r["epsilon"] not in same]
     ordered = sum(all(r[a] >= r[b] - EQUAL for a, b in pairwise(order)) for r in rows)
     less = max(1 - r[KNOWING] / r["theorem-1"] for r in rows)
     return (
-        f"The paper's order, Theorem 1, Proposition 1, Theorem 4, exact risk of "
-        f"OUE from the largest to the smallest, comes out at {ordered} of {len(rows)} epsilons.",
+        "The paper's curves, by its caption: Proposition 1, Theorem 4, exact risk of OUE. From "
+        f"largest to smallest, this order comes out at {ordered} of {len(rows)} epsilons. Theorem "
+        f"1, which the caption does not name, is at least Proposition 1 at {under}"
+        + _equal(same, apart_at),
         "For a uniform prior and an attacker who knows nothing Theorem 4 is within "
         f"{gap:.0e} of the optimum over all mechanisms, and the unified bound within {apart:.0e}. "
         f"When everything is known the unified bound is up to {less:.0%} below Theorem 1.",
     )
+
+
+def _equal(same: list[float], apart: list[float]) -> str:
+    """Where two bounds are the same."""
+    if not same:
+        return ", and nowhere equal to it."
+    whole = not apart or min(same) > max(apart)
+    return f", equal to it {f'from {min(same):g} on' if whole else f'at {len(same)} of them'}."
 
 
 def _draw(figure: Any, rows: list[Row]) -> None:

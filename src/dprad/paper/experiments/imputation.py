@@ -164,9 +164,9 @@ def _sentences(rows: list[Row]) -> tuple[str, ...]:
         _paper(rows),
         f"The imputation attack is right for {_span(r['rero'] for r in rows)} of the people "
         f"(ReRo). Its measured RAD is {_span(r['rad'] for r in rows)}, and {held} of {len(rows)} "
-        "intervals (95%) hold 0: one run for each draw of people who took part, and one for each "
-        "draw of others in their place. By Definition 1 it is exactly 0, because the attack does "
-        "not read the release.",
+        "intervals (95%) hold 0. It is measured in pairs: a guess about somebody who took part, "
+        "and one about somebody else, drawn alike, who did not. By Definition 1 it is exactly 0, "
+        "because the attack does not read the release.",
         f"Ours, in the second colour, is another attack, which reads a release (GRR, epsilon "
         f"{EPSILON:g}, on the secret): its RAD is {_span(r['with_release_rad'] for r in rows)}, "
         f"above 0 beyond its interval in {gains} of {len(rows)} tables.",
@@ -213,5 +213,6 @@ def _draw(figure: Any, rows: list[Row]) -> None:
     ax.axvline(0.0, color="black", linewidth=0.6)
     ax.set_yticks(at, [r["table"] for r in rows])
     ax.set_xlim(-0.12, 1)
+    ax.set_xlabel("share of people (ReRo), difference of shares (RAD)")
     ax.legend(fontsize=7.5, loc="lower center", bbox_to_anchor=(0.4, 1.0), ncols=3,
               columnspacing=1.0)  # fmt: skip

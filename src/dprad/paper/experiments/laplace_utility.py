@@ -92,7 +92,8 @@ def _sentences(rows: list[Row]) -> tuple[str, ...]:
         f"{max(own):.1f} times smaller by RAD, {own[-1]:.1f} times at risk {both[-1]['risk']:.2g}; "
         "with the worst curve among epsilon-DP mechanisms, which knows nothing about Laplace "
         f"noise, {min(worst):.1f} to {max(worst):.1f} times, {worst[-1]:.1f} times at the same "
-        "risk. The paper does not say which curve it drew."
+        "risk. The paper does not say which curve it drew; it prints no numbers for this figure, "
+        "and its plot was not read off."
     )
     if unmet:
         first += (

@@ -23,6 +23,7 @@ PRINTED_CROSSING = 14.0
 EQUAL = 1e-9
 # What the paper says, from the largest risk to the smallest.
 ORDER = ("GRR", "subset selection", "OUE")
+STYLES = {"GRR": {"linewidth": 3.5}, "subset selection": {"linestyle": "--"}}
 
 
 def sigma(epsilon: float, sensitivity: float) -> float:
@@ -92,9 +93,10 @@ def _closed(prior: Prior) -> list[tuple[str, float, float, int]]:
     checks, m = [], SIZE
     for epsilon in (1.0, 5.0, 10.0):
         grown = math.exp(epsilon)
-        noise = sigma(epsilon, 1.0)
+        noise, w = sigma(epsilon, 1.0), max(1, math.floor(m / (grown + 1)))
         theirs = {
             "GRR": (grown - 1) / (grown + m - 1) * (m - 1) / m,
+            "subset selection": grown / (w * grown + m - w) - 1 / m,
             "OUE": (grown - 1) / (2 * m) * -math.expm1((m - 1) * -math.log1p(1 / grown)),
             "Laplace": (m - 1) / m * -math.expm1(-epsilon / (2 * (m - 1))),
             "Gaussian": (m - 1) / m * math.erf(1 / (2 * noise * (m - 1)) / math.sqrt(2)),
@@ -135,7 +137,10 @@ def _draw(figure: Any, rows: list[Row], cross: float) -> None:
     ax = figure.add_subplot()
     for k, name in enumerate(dict.fromkeys(r["mechanism"] for r in rows)):
         own = [r for r in rows if r["mechanism"] == name]
-        ax.plot([r["epsilon"] for r in own], [r["rad"] for r in own], color=COLOURS[k], label=name)
+        # GRR is wide: from some epsilon on subset selection, dashed, lies on it
+        style: Any = STYLES.get(name, {})
+        ax.plot([r["epsilon"] for r in own], [r["rad"] for r in own], color=COLOURS[k], label=name,
+                **style)  # fmt: skip
     own = [r for r in rows if r["mechanism"] == "GRR"]
     ax.plot([r["epsilon"] for r in own], [r["theorem_1"] for r in own], "k--", label="Theorem 1")
     ax.axvline(cross, color=COLOURS[6], linestyle=":", label=f"Laplace = OUE at {cross:.3f}")

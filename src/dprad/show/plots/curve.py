@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from dprad.errors import number
 from dprad.game.question import Question
 from dprad.model.priors import Prior
 from dprad.numerics.random import Seed
@@ -78,6 +79,8 @@ def plot_risk(
     ('epsilon', 'extra risk', ['GRR', 'OUE'])
 
     """
+    if accepted is not None:
+        number(accepted, "accepted", low=0, high=1)
     if family and _computed(family):
         lines, label = dict(family), parameter or "epsilon"
     else:

@@ -32,6 +32,13 @@ def lines_of(
     points = _points(values)
     kinds, names = _listed(families)
     shared = [takes(kind) for kind in kinds]
+    if question.prior.kind == "unknown" and "size" not in fixed:
+        for kind, known in zip(kinds, shared, strict=True):
+            if isinstance(kind, type) and known is not None and "size" in known:
+                raise DpradError(
+                    f"prior must be given: {kind.__name__} is over a list of values. "
+                    "Prior.uniform(10) has ten of them."
+                )
     for name in fixed:
         if all(known is not None and name not in known for known in shared):
             raise DpradError(f"{name} is no argument of {', '.join(names) or 'the function'}.")

@@ -50,6 +50,8 @@ def _own_style() -> Iterator[None]:
 def axis(ax: Any = None) -> Any:
     """The given axis, or that of a new figure."""
     if ax is not None:
+        if not hasattr(ax, "plot"):
+            raise DpradError(f"ax must be a matplotlib axis, but is {ax!r}.")
         return ax
     try:
         from matplotlib import pyplot as plt

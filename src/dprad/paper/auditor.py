@@ -29,6 +29,7 @@ from dprad.mechanisms.grr import GRR
 from dprad.mechanisms.support import SetMechanism
 from dprad.numerics.arrays import IntArray
 from dprad.numerics.intervals import clopper_pearson
+from dprad.numerics.random import Seed
 from dprad.paper.runs import Attack, Estimates, blocks, generators, guesser, known_size
 
 RUNS, ALPHA = 1_000_000, 0.01
@@ -78,9 +79,23 @@ def lower_bound(
     True
 
     """
-    low, _ = clopper_pearson(tp, runs, 1.0 - alpha / 2)
-    _, high = clopper_pearson(fp, runs, 1.0 - alpha / 2)
-    return math.log((low - delta) / high) if low > delta else None
+    n, level, slack = whole(runs, "runs", low=1), _level(alpha), _slack(delta)
+    for value, name in ((tp, "tp"), (fp, "fp")):
+        if whole(value, name, low=0) > n:
+            raise DpradError(f"{name} must be at most runs, {n}, but is {value!r}.")
+    low, _ = clopper_pearson(int(tp), n, 1.0 - level / 2)
+    _, high = clopper_pearson(int(fp), n, 1.0 - level / 2)
+    return math.log((low - slack) / high) if low > slack else None
+
+
+def _level(alpha: float) -> float:
+    if not 0 < number(alpha, "alpha", low=0, high=1) < 1:
+        raise DpradError(f"alpha must be above 0 and below 1, but is {alpha!r}.")
+    return float(alpha)
+
+
+def _slack(delta: float) -> float:
+    return number(delta, "delta", low=0, high=1)
 
 
 def ceiling(runs: int, alpha: float = ALPHA) -> float:
@@ -117,7 +132,7 @@ def ldp_auditor(
     delta: float = 0.0,
     repetitions: int = 5,
     vectorised: bool = False,
-    rng: int = 0,
+    rng: Seed = 0,
 ) -> LDPAudit:
     """Bound epsilon from below, as LDP Auditor does.
 
@@ -140,7 +155,7 @@ def ldp_auditor(
     vectorised
         Whether `run` and `attack` take many at once.
     rng
-        Seed.
+        Seed, `SeedSequence` or `Generator`.
 
     Returns
     -------
@@ -156,8 +171,7 @@ def ldp_auditor(
 
     """
     m, n = known_size(run, size), whole(runs, "runs", low=1)
-    level = number(alpha, "alpha", low=1e-300, high=1)
-    slack = number(delta, "delta", low=0, high=1)
+    level, slack = _level(alpha), _slack(delta)
     guesses = guesser(run, attack, m, vectorised=vectorised, best=_attack)
     counts = []
     for random in generators(rng, repetitions):

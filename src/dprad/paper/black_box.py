@@ -19,6 +19,7 @@ from dprad.errors import number, whole
 from dprad.game.question import Question
 from dprad.mechanisms.base import Mechanism
 from dprad.model.priors import Prior
+from dprad.numerics.random import Seed
 from dprad.paper.audit import PaperAudit
 from dprad.paper.runs import Attack, blocks, generators, guesser, known_size
 
@@ -63,7 +64,7 @@ def black_box_audit(
     trials: int = 1_000_000,
     repetitions: int = 5,
     vectorised: bool = False,
-    rng: int = 0,
+    rng: Seed = 0,
 ) -> PaperAudit:
     """Estimate epsilon of anything that can be run, as the paper does for a black box.
 
@@ -87,7 +88,7 @@ def black_box_audit(
     vectorised
         Whether `run` and `attack` take many at once.
     rng
-        Seed.
+        Seed, `SeedSequence` or `Generator`.
 
     Returns
     -------
