@@ -26,8 +26,12 @@ Fit = Callable[[Rows, IntArray, int], Score]
 WIDEST, FEW, BINS = 200, 12, 10
 # Penalty of the regressions, and the largest log-odds.
 RIDGE, FARTHEST = 1.0, 40.0
+# Columns up to which Newton's method is used, its most steps, and the largest weight of a learner.
+SMALL, STEPS, HEAVIEST = 400, 15, 1.5
 # Outputs from which trees are grown, and folds in which learners are tried.
 GROWN, FOLDS = 400, 4
+# Outputs from which two folds suffice.
+MANY = 2000
 
 
 # -- counts ----------------------------------------------------------------------------------------
@@ -100,11 +104,13 @@ def _different(raw: FloatArray, secret: IntArray, most: int) -> IntArray:
 
 def _regress(x: FloatArray, secret: IntArray, ridge: float) -> FloatArray:
     """Logistic regression with a penalty on all weights but the first."""
+    penalty = np.full(x.shape[1], ridge)
+    penalty[0] = 1e-3
+    if x.shape[1] <= SMALL:
+        return _newton(x, secret, penalty)
     from scipy.optimize import minimize
 
     sign = 2.0 * secret - 1.0
-    penalty = np.full(x.shape[1], ridge)
-    penalty[0] = 1e-3
 
     def loss(w: FloatArray) -> tuple[float, FloatArray]:
         margin = sign * (x @ w)
@@ -113,8 +119,32 @@ def _regress(x: FloatArray, secret: IntArray, ridge: float) -> FloatArray:
         return value, x.T @ pull + penalty * w
 
     found = minimize(loss, np.zeros(x.shape[1]), jac=True, method="L-BFGS-B",
-                     options={"maxiter": 200})  # fmt: skip
+                     options={"maxiter": 100})  # fmt: skip
     return np.asarray(found.x)
+
+
+def _newton(x: FloatArray, secret: IntArray, penalty: FloatArray) -> FloatArray:
+    """The same by Newton's method, with steps that are halved until they help."""
+
+    def loss(w: FloatArray) -> float:
+        margin = np.where(secret == 1, 1.0, -1.0) * (x @ w)
+        return float(np.logaddexp(0.0, -margin).sum() + penalty @ (w * w) / 2)
+
+    w = np.zeros(x.shape[1])
+    now = loss(w)
+    for _ in range(STEPS):
+        chance = 1.0 / (1.0 + np.exp(-np.clip(x @ w, -500, 500)))
+        slope = x.T @ (chance - secret) + penalty * w
+        curve = (x * (chance * (1.0 - chance))[:, None]).T @ x + np.diag(penalty)
+        step = np.linalg.solve(curve, slope)
+        size = 1.0
+        while size > 1e-4 and loss(w - size * step) > now:
+            size /= 2
+        w = w - size * step
+        before, now = now, loss(w)
+        if before - now <= 1e-6 * max(1.0, now):
+            break
+    return np.asarray(w)
 
 
 # -- trees -----------------------------------------------------------------------------------------
@@ -183,9 +213,10 @@ class Predictor:
 
 def together(rows: Rows, secret: IntArray, seed: int, extra: tuple[Score, ...] = ()) -> Predictor:
     """Train all learners; combine them by what each says about folds it did not see."""
-    fold = np.random.default_rng(seed).permutation(len(rows)) % FOLDS
+    folds = FOLDS if len(rows) < MANY else 2
+    fold = np.random.default_rng(seed).permutation(len(rows)) % folds
     apart = np.zeros((len(rows), len(LEARNERS) + len(extra)))
-    for k in range(FOLDS):
+    for k in range(folds):
         inside = fold != k
         part, held = rows.take(inside), rows.take(~inside)
         for j, fit in enumerate(LEARNERS.values()):
@@ -195,7 +226,7 @@ def together(rows: Rows, secret: IntArray, seed: int, extra: tuple[Score, ...] =
     x = np.concatenate([np.ones((len(rows), 1)), apart], axis=1)
     # the calibration, too, must not see what it is judged by
     tried = np.zeros(len(rows))
-    for k in range(FOLDS):
+    for k in range(folds):
         inside = fold != k
         tried[~inside] = x[~inside] @ _stack(x[inside], secret[inside])
     weights = _stack(x, secret)
@@ -208,19 +239,14 @@ def together(rows: Rows, secret: IntArray, seed: int, extra: tuple[Score, ...] =
 
 
 def _stack(x: FloatArray, secret: IntArray) -> FloatArray:
-    """Weights of the learners, not negative, with a penalty that keeps separated outputs finite."""
-    from scipy.optimize import minimize
-
-    sign = 2.0 * secret - 1.0
-    wide = x.shape[1]
-
-    def loss(w: FloatArray) -> tuple[float, FloatArray]:
-        margin = sign * (x @ w)
-        value = float(np.logaddexp(0.0, -margin).sum() + (w * w).sum() / 2)
-        pull = -sign / (1.0 + np.exp(np.clip(margin, -500, 500)))
-        return value, x.T @ pull + w
-
-    limits = [(-1.0, 1.0), *[(0.0, 1.5)] * (wide - 1)]
-    found = minimize(loss, np.r_[0.0, np.full(wide - 1, 0.3)], jac=True, method="L-BFGS-B",
-                     bounds=limits, options={"maxiter": 100})  # fmt: skip
-    return np.asarray(found.x)
+    """Weights of the learners: none negative (those are left out), none far above one."""
+    used = np.arange(x.shape[1])
+    weights = np.zeros(x.shape[1])
+    while True:
+        found = _newton(x[:, used], secret, np.ones(len(used)))
+        kept = (found > 0) | (used == 0)
+        if kept.all():
+            break
+        used = used[kept]
+    weights[used] = np.clip(found, -1.0, HEAVIEST)
+    return weights
