@@ -1,9 +1,9 @@
 """Learners: from outputs of two records, the log-odds that a new output is from the second.
 
-*Counts* of whole outputs; a *logistic* regression on coordinates (numbers, bins, words); boosted
-*trees* (with scikit-learn). Each is scored on outputs it was not trained on, and the scores
-are combined and calibrated by a small regression. What they say only affects how fast evidence
-grows, never its validity.
+*Counts* of whole outputs; a *line* through the coordinates; a *logistic* regression on what they
+hold (numbers, bins, words); boosted *trees* (with scikit-learn). Each is scored on outputs it was
+not trained on, and the scores are combined and calibrated by a small regression. What they say only
+affects how fast evidence grows, never its validity.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ Fit = Callable[[Rows, IntArray, int], Score]
 # Coordinates that a regression looks at (those that differ most), values of one that get a column
 # each, and bins of the others.
 WIDEST, FEW, BINS = 200, 12, 10
+# Coordinates that a line looks at.
+FEWEST = 50
 # Penalty of the regressions, and the largest log-odds.
 RIDGE, FARTHEST = 1.0, 40.0
 # Columns up to which Newton's method is used, its most steps, and the largest weight of a learner.
@@ -44,6 +46,30 @@ def counts(rows: Rows, secret: IntArray, seed: int) -> Score:  # noqa: ARG001
         if seen[0][key] + seen[1][key] > 1
     }
     return lambda rows: np.array([table.get(key, 0.0) for key in rows.keys])
+
+
+# -- one line --------------------------------------------------------------------------------------
+def linear(rows: Rows, secret: IntArray, seed: int) -> Score:  # noqa: ARG001
+    """Ridge regression on the coordinates as they are: few calls suffice where a shift is all."""
+    x = rows.numbers
+    chosen = _different(x, secret, FEWEST)
+    if not len(chosen):
+        return _silent
+    with np.errstate(all="ignore"):
+        middle = np.nan_to_num(np.nanmedian(x[:, chosen], axis=0))
+        spread = np.nan_to_num(np.nanquantile(x[:, chosen], 0.84, axis=0)) - middle
+    spread = np.where(spread > 0, spread, 1.0)
+
+    def table(rows: Rows) -> FloatArray:
+        raw = rows.numbers
+        wide = int(chosen[-1]) + 1
+        if raw.shape[1] < wide:
+            raw = np.pad(raw, ((0, 0), (0, wide - raw.shape[1])), constant_values=np.nan)
+        near = np.nan_to_num(np.clip((raw[:, chosen] - middle) / spread, -5.0, 5.0))
+        return np.concatenate([np.ones((len(raw), 1)), near], axis=1)
+
+    weights = _regress(table(rows), secret, RIDGE)
+    return lambda rows: np.clip(table(rows) @ weights, -FARTHEST, FARTHEST)
 
 
 # -- logistic regression ---------------------------------------------------------------------------
@@ -187,7 +213,9 @@ def _silent(rows: Rows) -> FloatArray:
     return np.zeros(len(rows))
 
 
-LEARNERS: dict[str, Fit] = {"counts": counts, "logistic": logistic, "trees": trees}
+LEARNERS: dict[str, Fit] = {
+    "counts": counts, "line": linear, "logistic": logistic, "trees": trees,
+}  # fmt: skip
 
 
 # -- together --------------------------------------------------------------------------------------
