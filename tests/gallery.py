@@ -153,7 +153,7 @@ BROKEN = [
     ("noisy max with its value", noisy_max_with_value, [0, 1], 1.0, 2.5),
     ("svt 3", svt3, [0, 1], 1.0, INF),
     ("svt 5", svt5, [0, 1], 1.0, INF),
-    ("svt 6", svt6, [0, 1], 1.0, 2.5),
+    ("svt 6", svt6, [0, 1], 1.0, 4.031),
     ("histogram, scale epsilon", histogram_scale_epsilon, [0, 1], 0.5, 2.0),
     ("reveals its input", reveals, [0, 1, 2], 1.0, INF),
 ]

@@ -21,7 +21,7 @@ class Audit(Result):
         Certified: at the stated confidence the mechanism is not epsilon-DP (with `delta`) for any
         smaller epsilon, whatever it is.
     epsilon_claimed, delta, rad_claimed
-        The claim, for replaced records, and the largest extra risk it allows.
+        The claim as tested, and the largest extra risk it allows.
     epsilon_estimate, epsilon_interval
         Model-based: the epsilon at which the supposed mechanism behaves like this; None without a
         model. It refutes nothing.
@@ -30,8 +30,18 @@ class Audit(Result):
     trials, passes, successes
         Counted runs, and how many of them were passes and right guesses. `studied` calls trained
         the attack and are not counted.
-    certificates
-        Every certificate and the epsilon it refutes; they share the confidence.
+    in_out
+        Whether a record was compared with none.
+    evidence
+        What was bet on.
+    wealth
+        Calls, and the logarithm of the wealth of the bets against the claim by then: it refutes the
+        claim once it exceeds ``ln(1/(1 - confidence))``.
+    would_find
+        The least epsilon that these calls would have refuted, had every call shown it and had the
+        bets known it from the start; None if no epsilon.
+    carried
+        Which learners the bets came from, and their shares.
     notes
         Remarks on the audit.
     trace
@@ -67,7 +77,11 @@ class Audit(Result):
     studied: int
     passes: int
     successes: int
-    certificates: tuple[tuple[str, float], ...]
+    in_out: bool
+    evidence: str
+    wealth: tuple[tuple[int, float], ...]
+    would_find: float | None
+    carried: tuple[tuple[str, float], ...]
     sequential: bool
     claim: dict[str, Any]
     threat: dict[str, Any]

@@ -161,10 +161,11 @@ def audit(result: Audit) -> str:
     """The verdict, its basis, and what is only an estimate."""
     level = f"{100 * result.confidence:.4g}%"
     lost = f", delta = {result.delta:g}" if result.delta else ""
+    whom = "added or removed" if result.in_out else "replaced"
     if result.verdict == "violated" and result.epsilon_lower <= result.epsilon_claimed:
         lines = [
-            f"Violated, at {level} confidence: the extra risk of this attack exceeds "
-            f"{above(result.rad_claimed)}, the most that the claim allows."
+            f"Violated, at {level} confidence: the outputs tell more than the claim allows at any "
+            "point of its curve."
         ]
     elif result.verdict == "violated":
         known = (
@@ -174,13 +175,13 @@ def audit(result: Audit) -> str:
         )
         lines = [
             f"Violated, at {level} confidence: epsilon {known}, but {result.epsilon_claimed:.6g} "
-            f"was claimed (replaced records{lost})."
+            f"was claimed ({whom} records{lost})."
         ]
     else:
         lines = [
             f"Consistent with the claim: {result.trials:,} runs refute epsilon below "
             f"{below(result.epsilon_lower)} at {level} confidence, and "
-            f"{result.epsilon_claimed:.6g} is claimed (replaced records{lost}). This does not "
+            f"{result.epsilon_claimed:.6g} is claimed ({whom} records{lost}). This does not "
             "prove the claim."
         ]
     if result.unverified:
@@ -188,6 +189,8 @@ def audit(result: Audit) -> str:
             f"It rests on {result.unverified:,} calls of an earlier session that were not run "
             "again: if what cannot be seen of the function has changed since, they are not its own."
         )
+    if result.verdict == "consistent":
+        lines.append(_how_hard(result))
     if result.epsilon_estimate is not None and result.epsilon_interval is not None:
         low, high = (
             f"{x:.3f}" if math.isfinite(x) else "infinite" for x in result.epsilon_interval
@@ -203,6 +206,22 @@ def audit(result: Audit) -> str:
     )
     lines += [f"Note: {note}." for note in result.notes]
     return "\n".join(lines)
+
+
+def _how_hard(result: Audit) -> str:
+    """What a consistent audit would have found, and how near it was."""
+    found = (
+        "No violation, however large, could have been found with so few calls."
+        if result.would_find is None
+        else f"A violation with epsilon {above(result.would_find)} or more would have been found "
+        "if every call had shown it; one that shows rarely, or that was not learned, may be larger."
+    )
+    runs, wealth = result.wealth[-1] if result.wealth else (0, 0.0)
+    needed = -math.log(1.0 - result.confidence)
+    if wealth > 0.3 * needed:
+        found += f" The evidence grows: at this rate {math.ceil(runs * needed / wealth):,} calls "
+        found += "would refute the claim."
+    return found
 
 
 def below(value: float) -> str:

@@ -450,3 +450,16 @@ def test_progress_only_for_people(monkeypatch, capsys):
                 tell("runs", 5, 10)
                 err = capsys.readouterr().err
         assert bool(err + capsys.readouterr().err) == expected
+
+
+def test_audits_with_somebody_absent_and_low_bits(capsys, tmp_path, monkeypatch):
+    (tmp_path / "counted.py").write_text(
+        "def run(record, rng):\n    return (record is not None) + rng.laplace(0, 0.5)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    call = ("audit", "counted:run", "--claim", 1, "--neighbours", "add-remove", "--records", "ann")
+    code, out, _ = run(capsys, *call, "--absent", "none", "--trials", 3000)
+    assert code == 1 and "added or removed" in out and "a data set without it" in out
+    call = ("audit", "counted:run", "--claim", 1, "--neighbours", "replace-one", "--records", "a,b")
+    code, out, _ = run(capsys, *call, "--bits", "--trials", 200)
+    assert code == 0 and "bits=True" not in out

@@ -322,9 +322,8 @@ def test_a_resumed_audit_says_the_same(kind, tmp_path):
     alone = audit(run, **COIN)
     first = audit(run, state=path, **COIN)
     lines = path.read_bytes().splitlines(keepends=True)
-    studied = sum(b'"study"' in line for line in lines)
-    assert studied > 0
-    path.write_bytes(b"".join(lines[: 1 + studied]))  # killed after it had studied
+    assert len(lines) > 8
+    path.write_bytes(b"".join(lines[:6]))  # killed after five chunks
     again = audit(run, state=path, **COIN)
     assert alone.verdict == first.verdict == again.verdict == "violated"
     assert numbers(first) == numbers(again)
@@ -347,10 +346,16 @@ def test_outputs_are_kept_to_the_bit(value):
 
 
 def test_what_cannot_be_kept_is_refused(tmp_path):
+    for made in (Box(1), Unhashable()):
+        with pytest.raises(DpradError, match="cannot be looked into"):
+            audit(lambda record, rng, made=made: made, **COIN)
     with pytest.raises(DpradError, match="a state file cannot store"):
-        audit(lambda record, rng: Box(record), state=tmp_path / "state", **COIN)
-    with pytest.raises(DpradError, match="which cannot be compared"):
-        audit(lambda record, rng: Unhashable(), **COIN)
+        audit(lambda record, rng: Plain(record), state=tmp_path / "state", **COIN)
+
+
+@dataclasses.dataclass
+class Plain:
+    value: int
 
 
 class Unhashable:
@@ -556,8 +561,7 @@ def test_a_rare_change_is_seen_in_what_was_studied(tmp_path):
     question = COIN | {"trials": 12_000}
     audit(run, state=path, **question)
     lines = path.read_bytes().splitlines(keepends=True)
-    studied = sum(b'"study"' in line for line in lines)
-    path.write_bytes(b"".join(lines[: 1 + studied]))  # killed after it had studied
+    path.write_bytes(b"".join(lines[:20]))  # killed while it was learning
     source.write_text("1")
     for text in ("1", "0"):
         source.write_text(text)

@@ -26,6 +26,7 @@ def audit(
     neighbours: Annotated[str | None, Parameter(group=_CLAIM)] = None,
     model: Annotated[str | None, Parameter(group=_CLAIM)] = None,
     records: Annotated[str | None, Parameter(group=_CLAIM)] = None,
+    absent: Annotated[str | None, Parameter(group=_CLAIM)] = None,
     population: Population = _NOBODY,
     feared: Feared = _ANYONE,
     trials: Annotated[Whole, Parameter(group=_RUNS)] = 100_000,
@@ -33,6 +34,7 @@ def audit(
     sequential: Annotated[bool, Parameter(group=_RUNS, negative=())] = False,
     max_seconds: Annotated[float | None, Parameter(group=_RUNS)] = None,
     vectorised: Annotated[bool, Parameter(group=_RUNS, negative=())] = False,
+    bits: Annotated[bool, Parameter(group=_RUNS, negative=())] = False,
     workers: Annotated[Whole, Parameter(group=_RUNS)] = 1,
     cluster: Annotated[str | None, Parameter(group=_RUNS)] = None,
     state: Annotated[str | None, Parameter(group=_RUNS)] = None,
@@ -57,9 +59,12 @@ def audit(
         replace-one or add-remove: what the claim compares. Required.
     model
         The supposed mechanism (a name as for `dprad assess`): gives the attack, and an estimate of
-        epsilon. Default: the attack is learnt from some of the runs.
+        epsilon. Default: bets are learned on the way.
     records
         Records to run it on, comma-separated; or give a population below.
+    absent
+        What the function is called with for data without the person ("none": Python's None). An
+        add-remove claim is then tested as it stands.
     population
         What is known about the population.
     feared
@@ -74,6 +79,8 @@ def audit(
         Stop after this many seconds with what is known by then.
     vectorised
         The function takes many records at once.
+    bits
+        Also look at the lowest bits of floating-point outputs.
     workers
         Number of processes. It does not change the result.
     cluster
@@ -97,9 +104,12 @@ def audit(
     named = None
     if model is not None:
         named = options.mechanism(model, {"--epsilon": claim}, prior, threat)
+    more = {} if absent is None else {"absent": _absent(absent)}
     with options.hands(workers, cluster) as many:
         result = dprad.audit(
             run,
+            **more,
+            bits=bits,
             claim=promise,
             prior=prior,
             threat=threat,
@@ -135,6 +145,11 @@ def _records(records: str | None, population: Population) -> Any:
     if prior.kind != "finite":
         raise DpradError("give the records to run it on: --records 0,1 or --data or --uniform.")
     return prior
+
+
+def _absent(text: str) -> Any:
+    """What stands for nobody."""
+    return None if text.lower() == "none" else _value(text)
 
 
 def _value(text: str) -> Any:

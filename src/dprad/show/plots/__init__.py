@@ -11,7 +11,7 @@ from dprad.show.plots.curve import plot_risk
 from dprad.show.plots.frontier import plot_frontier
 from dprad.show.plots.knowledge import plot_knowledge
 from dprad.show.plots.odds import plot_odds
-from dprad.show.plots.trace import plot_audit
+from dprad.show.plots.trace import plot_audit, plot_wealth
 
 __all__ = [
     "plot_audit",
@@ -20,4 +20,5 @@ __all__ = [
     "plot_knowledge",
     "plot_odds",
     "plot_risk",
+    "plot_wealth",
 ]

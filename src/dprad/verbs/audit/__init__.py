@@ -23,7 +23,7 @@ from dprad.model.threats import Threat
 from dprad.numerics.random import Seed
 from dprad.runtime.progress import Stop
 from dprad.verbs.audit.conclude import conclude
-from dprad.verbs.audit.plan import Plan, Settings
+from dprad.verbs.audit.plan import NOBODY, Plan, Settings
 from dprad.verbs.audit.run import count
 from dprad.verbs.audit.target import choose
 
@@ -49,6 +49,8 @@ def audit(
     state: Any = None,
     progress: bool = False,
     trace: bool = False,
+    absent: Any = NOBODY,
+    bits: bool = False,
     rng: Seed = 0,
 ) -> Audit:
     """Call something many times and test whether it keeps its promise.
@@ -80,6 +82,12 @@ def audit(
         that and not counted.
     confidence
         Confidence of the verdict, strictly between 0 and 1.
+    absent
+        What `run` is called with for a data set without the person. Then one record is compared
+        with none, and an add-remove claim is tested as it stands.
+    bits
+        Also look at the lowest bits of floating-point outputs. Noise that is added in floating
+        point betrays the number it was added to; sound implementations avoid that.
     rng
         Seed, `SeedSequence` or `Generator`. The same seed gives the same result.
     sequential
@@ -118,10 +126,10 @@ def audit(
     begin = time.monotonic()
     settings = Settings.of(
         trials=trials, confidence=confidence, sequential=sequential, precision=precision,
-        workers=workers, progress=progress, trace=trace, rng=rng,
+        workers=workers, progress=progress, trace=trace, bits=bits, rng=rng,
     )  # fmt: skip
     question = Question.of(prior, threat, query)
-    plan = Plan.of(run, claim, question, attack, model, vectorised, settings)
+    plan = Plan.of(run, claim, question, attack, model, vectorised, settings, absent)
     file = plan.open(state)
     stop = Stop(begin, max_seconds)
     target = choose(plan, file, stop)

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from dprad import bounds
 from dprad.attacks.counting import evenly_lucky
 from dprad.errors import DpradError
 from dprad.exact import Sampling, solve
 from dprad.game.game import Table
 from dprad.game.question import Posed
 from dprad.model.audits import Audit
+from dprad.model.guarantees import PureDP
+from dprad.numerics.bisection import last
 from dprad.numerics.intervals import less_luck
-from dprad.verbs.audit.certificates import Certificate, certify, lower_mean
+from dprad.verbs.audit.allowed import cell_bets, growth
+from dprad.verbs.audit.certificates import lower_mean
 from dprad.verbs.audit.model import HIGHEST, ModelEstimate, estimate
 from dprad.verbs.audit.tally import Tally
 
@@ -24,35 +30,6 @@ if TYPE_CHECKING:
     from dprad.verbs.audit.target import Target
 
 Guess = Callable[[float, tuple[float, float]], ModelEstimate]
-
-
-@dataclass(frozen=True, slots=True)
-class Hypothesis:
-    """The tested claim: (epsilon, delta) for replaced records, and a limit on the extra risk."""
-
-    game: Table
-    epsilon: float
-    delta: float
-    limit: float
-    alpha: float
-
-    def certificates(self, tally: Tally, sequential: bool) -> tuple[tuple[Certificate, ...], bool]:
-        """All certificates, and whether the claim is refuted."""
-        certificates, low = certify(
-            tally, self.game, delta=self.delta, alpha=self.alpha, sequential=sequential
-        )
-        refuted = max(c.epsilon for c in certificates) > self.epsilon or low > self.limit
-        return certificates, refuted
-
-
-def enough(tally: Tally, test: Hypothesis, precision: float | None) -> bool:
-    """Whether a sequential audit may stop: refuted, or known to this precision."""
-    if test.certificates(tally, sequential=True)[1]:
-        return True
-    if precision is None:
-        return False
-    low, high = risk_interval(tally, test.game, test.alpha, sequential=True)
-    return high - low <= precision
 
 
 def risk_interval(
@@ -68,12 +45,20 @@ def risk_interval(
 
 
 def conclude(plan: Plan, target: Target, counts: Counts, sequential: bool, seconds: float) -> Audit:
-    """The result: certificates, the extra risk of the attack, a model-based estimate."""
-    test, tally, game = counts.test, counts.tally, target.game
-    certificates, violated = test.certificates(tally, sequential)
+    """The result: the verdict, the extra risk of the attack, a model-based estimate."""
+    evidence, alpha, game = counts.evidence, plan.settings.alpha, target.game
+    tally = evidence.tally
+    low = evidence.refuted(alpha, sequential)
+    violated = evidence.log_wealth() >= -math.log(alpha)
+    if target.session is None:
+        violated = low > plan.point[0]
     rad = _extra(tally, game)
-    interval = risk_interval(tally, game, test.alpha, sequential=sequential)
+    interval = risk_interval(tally, game, alpha, sequential=sequential)
     notes = list(target.notes)
+    if target.session is not None and target.session.reader.floating and not target.session.bits:
+        notes.append(
+            "outputs are floating-point numbers; bits=True also looks at their lowest bits"
+        )
     if counts.interrupted:
         notes.append("interrupted: this is what was known by then")
     again, before = counts.replayed
@@ -90,42 +75,81 @@ def conclude(plan: Plan, target: Target, counts: Counts, sequential: bool, secon
         guess = None
     if supposed is not None and supposed.warning:
         notes.append(supposed.warning)
+    limit = bounds.least(bounds.evaluate(plan.claim, game), "rad")[1]
     return Audit(
         verdict="violated" if violated else "consistent",
-        epsilon_lower=max(c.epsilon for c in certificates),
-        epsilon_claimed=test.epsilon,
-        delta=test.delta,
-        rad_claimed=test.limit,
+        epsilon_lower=low,
+        epsilon_claimed=plan.point[0],
+        delta=plan.point[1],
+        rad_claimed=limit,
         epsilon_estimate=None if supposed is None else supposed.epsilon,
         epsilon_interval=None if supposed is None else supposed.interval,
         rad=rad,
         rad_interval=interval,
-        confidence=1.0 - test.alpha,
+        confidence=1.0 - alpha,
         trials=tally.runs,
         studied=target.studied,
         passes=tally.passes,
         successes=tally.successes,
-        certificates=tuple((c.name, c.epsilon) for c in certificates),
+        in_out=plan.in_out,
+        evidence=evidence.name,
+        wealth=counts.wealth,
+        would_find=would_find(plan, target, tally.runs),
+        carried=_carried(target),
         sequential=sequential,
         claim=plan.claim.describe(),
         threat=target.question.describe(),
         prior=repr(target.question.prior),
         notes=tuple(notes),
         seconds=seconds,
-        trace=_trace(counts, guess),
+        trace=_trace(counts, guess, game),
         unverified=before - again + target.unverified,
     )
 
 
-def _trace(counts: Counts, guess: Guess | None) -> tuple[tuple[int, float, float | None], ...]:
-    """What was certified and estimated after 64, 128, ... runs, if that was kept."""
-    if not counts.seen:
+def would_find(plan: Plan, target: Target, runs: int) -> float | None:
+    """The least epsilon whose violation this many calls would have found, if every call showed it:
+    randomised response between two data sets (or over the records, if bets are on sets of them),
+    with bets that know it. None if there is none.
+    """
+    needed = -math.log(plan.settings.alpha)
+    chance = 0.5
+    if target.session is None:
+        luck = target.game.luck
+        chance = float(luck[luck > 0].min(initial=0.5))
+
+    def speed(epsilon: float) -> float:
+        odds = math.log(chance) - math.log1p(-chance)
+        p, q = (1.0 / (1.0 + math.exp(-odds - e)) for e in (epsilon, plan.point[0]))
+        if isinstance(plan.tested, PureDP) or target.session is None:
+            return (
+                p * math.log(p / q) + (1 - p) * math.log((1 - p) / (1 - q)) if p < 1 else math.inf
+            )
+        pair = np.array([1.0 - p]), np.array([p])
+        return float(growth(*pair, cell_bets(*pair, plan.tested))[0])
+
+    low = plan.point[0] if isinstance(plan.tested, PureDP) else 0.0
+    if not math.isfinite(low) or low >= 30.0 or runs * speed(30.0) < needed:
+        return None
+    return 30.0 - last(lambda x: runs * speed(30.0 - x) >= needed, 0.0, 30.0 - low, width=1e-6)
+
+
+def _carried(target: Target) -> tuple[tuple[str, float], ...]:
+    """Which learners carried the evidence, the most important first."""
+    if target.session is None or target.session.predictor is None:
         return ()
+    shares = target.session.predictor.shares
+    return tuple(sorted(shares.items(), key=lambda item: -item[1]))
+
+
+def _trace(
+    counts: Counts, guess: Guess | None, game: Table
+) -> tuple[tuple[int, float, float | None], ...]:
+    """What was certified and estimated after 64, 128, ... runs, if that was kept."""
     points = []
-    for part in [*(t for t in counts.seen if t.runs < counts.tally.runs), counts.tally]:
-        low = max(c.epsilon for c in counts.test.certificates(part, True)[0])
-        at = _extra(part, counts.test.game)
-        points.append((part.runs, low, None if guess is None else guess(at, (at, at)).epsilon))
+    for runs, low, tally in counts.trace:
+        at = _extra(tally, game)
+        points.append((runs, low, None if guess is None else guess(at, (at, at)).epsilon))
     return tuple(points)
 
 

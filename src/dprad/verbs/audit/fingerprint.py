@@ -67,6 +67,7 @@ def key(plan: Plan) -> dict[str, Any]:
         "trials": settings.trials,
         "confidence": 1.0 - settings.alpha,
         "sequential": settings.sequential,
+        "bits": settings.bits,
         "rng": settings.seed,
         "seen": _settled(lambda: _seen(plan)),
     }

@@ -12,7 +12,7 @@ from dprad.game.question import Question
 from dprad.mechanisms.base import Mechanism
 from dprad.mechanisms.black_box import BlackBox, own_randomness
 from dprad.mechanisms.foreign import as_mechanism, as_subject, by_epsilon
-from dprad.model.guarantees import Guarantee, PureDP
+from dprad.model.guarantees import REPLACE_ONE, Guarantee, PureDP
 from dprad.numerics.arrays import Column
 from dprad.numerics.random import Seed, seed
 from dprad.verbs.audit import fingerprint, independence
@@ -23,6 +23,13 @@ SMALL = 1e-6
 # Largest epsilon for the attack of a named mechanism, if a larger one is claimed.
 LARGE = 20.0
 
+# Stands for "nothing was given".
+NOBODY: Any = type("Nobody", (), {"__repr__": lambda _: "nobody"})()
+
+_CONVERTED = (
+    "the claim is about adding or removing a person; two records that are both present were "
+    "compared, so it was converted to replaced records. With absent= it is tested as it stands"
+)
 _NO_REPLAY = (
     "this audit cannot be replayed: the function has its own random numbers. Let it take rng, "
     "run(record, rng), and the same seed gives the same result"
@@ -43,6 +50,7 @@ class Settings:
     workers: int
     progress: bool
     trace: bool
+    bits: bool
     seed: int
 
     @classmethod
@@ -56,6 +64,7 @@ class Settings:
         workers: int,
         progress: bool,
         trace: bool,
+        bits: bool,
         rng: Seed,
     ) -> Settings:
         """Checked."""
@@ -72,6 +81,7 @@ class Settings:
             workers=whole(workers, "workers", low=1),
             progress=progress,
             trace=trace,
+            bits=bits,
             seed=seed(rng),
         )
 
@@ -82,6 +92,7 @@ class Plan:
 
     subject: Mechanism
     claim: Guarantee
+    tested: Guarantee
     point: tuple[float, float]
     question: Question
     read: Column
@@ -89,6 +100,7 @@ class Plan:
     model: Model | None
     settings: Settings
     told: dict[str, Any]
+    absent: Any
 
     @classmethod
     def of(
@@ -100,6 +112,7 @@ class Plan:
         model: Any,
         vectorised: bool,
         settings: Settings,
+        absent: Any,
     ) -> Plan:
         """Validated; nothing is called yet except vectorised functions, for a check."""
         if not isinstance(claim, Guarantee):
@@ -111,14 +124,26 @@ class Plan:
         subject = as_subject(run, vectorised)
         read = subject.read(question)
         own_randomness(subject, settings.workers)
-        point = _point(claim)
+        in_out = absent is not NOBODY
+        if in_out:
+            _check_absent(claim, subject, attack)
+        tested = claim if in_out else _replaced(claim)
+        point = _point(claim, tested)
         if isinstance(subject, BlackBox) and subject.vectorised:
             independence.check(subject, read[game.pi > 0], settings.seed)
         told = {
             "attack": attack, "model": model, "query": question.query, "vectorised": vectorised,
+            "absent": absent,
         }  # fmt: skip
         supposed = Model.of(subject if model is None else model, point[0], given=model is not None)
-        return cls(subject, claim, point, question, read, attack, supposed, settings, told)
+        return cls(
+            subject, claim, tested, point, question, read, attack, supposed, settings, told, absent
+        )
+
+    @property
+    def in_out(self) -> bool:
+        """Whether a record is compared with none."""
+        return self.absent is not NOBODY
 
     @property
     def game(self) -> Table:
@@ -129,6 +154,8 @@ class Plan:
     def notes(self) -> list[str]:
         """Notes that apply whatever the result."""
         always = [] if self.replayable else [_NO_REPLAY]
+        if self.tested is not self.claim:
+            always.append(_CONVERTED)
         fixed = self.model is not None and self.model.given and self.model.at is None
         return [*always, _NO_EPSILON] if fixed else always
 
@@ -184,11 +211,30 @@ class Model:
         return cls(family(min(epsilon, LARGE)), family, given)
 
 
-def _point(claim: Guarantee) -> tuple[float, float]:
-    """An (epsilon, delta) for replaced records that the claim implies."""
-    promise = claim.replace_one()
-    if promise.point is not None:
-        return promise.point
-    if isinstance(claim, PureDP):
-        return 2 * claim.epsilon, 0.0
-    return promise.epsilon_at(SMALL), SMALL
+def _replaced(claim: Guarantee) -> Guarantee:
+    """What the claim says about replaced records."""
+    if isinstance(claim, PureDP) and claim.neighbours != REPLACE_ONE:
+        return PureDP(2 * claim.epsilon, neighbours=REPLACE_ONE)
+    return claim.replace_one()
+
+
+def _point(claim: Guarantee, tested: Guarantee) -> tuple[float, float]:
+    """An (epsilon, delta) that the tested claim implies, for people."""
+    if tested.point is not None:
+        return tested.point
+    if claim.point is not None:  # of an (epsilon, delta) promise, converted
+        epsilon = 2 * claim.point[0]
+        return epsilon, float(tested.delta(epsilon))
+    return tested.epsilon_at(SMALL), SMALL
+
+
+def _check_absent(claim: Guarantee, subject: Mechanism, attack: Any) -> None:
+    if claim.neighbours == REPLACE_ONE:
+        raise DpradError(
+            "absent is for a claim about adding or removing a person (neighbours='add-remove'); "
+            "this one is about replaced records."
+        )
+    if not isinstance(subject, BlackBox):
+        raise DpradError("absent needs a function that can be called without the person.")
+    if attack is not None:
+        raise DpradError("absent and an attack cannot be combined: the bets are learned.")

@@ -5,15 +5,19 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass
+from typing import Any
 
-from dprad import bounds
+import numpy as np
+
 from dprad.errors import DpradError
 from dprad.game.game import Table
 from dprad.mechanisms.black_box import BlackBox
+from dprad.model.guarantees import PureDP
 from dprad.runtime.progress import Meter, Stop
-from dprad.verbs.audit.certificates import HIGHEST
-from dprad.verbs.audit.conclude import Hypothesis, enough
-from dprad.verbs.audit.plan import Plan
+from dprad.verbs.audit.allowed import cell_bets, growth
+from dprad.verbs.audit.conclude import risk_interval
+from dprad.verbs.audit.evidence import Counted, Evidence, Learned, to_plain
+from dprad.verbs.audit.plan import Plan, Settings
 from dprad.verbs.audit.state import State
 from dprad.verbs.audit.tally import Tally
 from dprad.verbs.audit.target import Target
@@ -22,14 +26,14 @@ from dprad.verbs.audit.trials import CHANGED, Chunks, Job, run_all
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """The counts, the results on the way, and the tested claim.
+    """The evidence, the wealth and the counts on the way.
 
     `replayed`: how many calls of an earlier session were run again, and how many there were.
     """
 
-    tally: Tally
-    seen: tuple[Tally, ...]
-    test: Hypothesis
+    evidence: Evidence
+    wealth: tuple[tuple[int, float], ...]
+    trace: tuple[tuple[int, float, Tally], ...]
     interrupted: bool
     replayed: tuple[int, int]
 
@@ -38,45 +42,73 @@ def count(plan: Plan, target: Target, file: State, stop: Stop, begin: float) -> 
     """Run all chunks, or as many as needed; stored ones are not run again."""
     settings, game = plan.settings, target.game
     runs = settings.trials - target.studied
-    # a claim given as a curve limits the extra risk more than any one of its points
-    _, limit = bounds.least(bounds.evaluate(plan.claim, game), "rad")
-    test = Hypothesis(game, *plan.point, limit, settings.alpha)
-    _warn_if_hopeless(plan, game, runs)
-    job = Job(plan.subject, target.read, target.labels, game, target.play, settings.seed)
+    evidence = evidence_of(plan, target)
+    _warn_if_hopeless(plan, target, runs)
+    job = Job(
+        plan.subject, target.read, target.labels, game, target.play, target.attack, settings.seed
+    )
     chunks = Chunks(runs)
-    stored, again = _stored(job, chunks, file, settings.workers, stop)
+    stored, again = _stored(job, evidence, chunks, file, settings.workers, stop)
     meter = Meter(settings.progress, runs, begin)
     threads = not isinstance(plan.subject, BlackBox)
     results = run_all(job.chunk, chunks, stored, settings.workers, threads)
-    tally, interrupted = Tally(), False
-    seen: list[Tally] = []
+    interrupted, needed = False, -math.log(settings.alpha)
+    wealth: list[tuple[int, float]] = []
+    trace: list[tuple[int, float, Tally]] = []
     try:
         for i, (part, first) in results:
-            tally = tally + part
-            file.put("runs", i, part.to_plain(), first)
-            meter.show(tally.runs)
-            if settings.trace and (not seen or tally.runs >= 2 * seen[-1].runs):
-                seen.append(tally)
+            kept = evidence.add(part)
+            if i not in stored and file.journal is not None:
+                file.put("runs", i, to_plain(kept), first)
+            runs_so_far = evidence.tally.runs
+            wealth.append((runs_so_far, evidence.log_wealth()))
+            meter.show(runs_so_far)
+            if settings.trace and (not trace or runs_so_far >= 2 * trace[-1][0]):
+                trace.append(_known(evidence, settings.alpha))
             if i not in stored and stop.now():
                 break
-            if settings.sequential and enough(tally, test, settings.precision):
+            if settings.sequential and _enough(evidence, game, needed, settings):
                 break
     except KeyboardInterrupt:
         interrupted = True
     finally:
         results.close()
         meter.close()
-    if tally.runs == 0:
+    if evidence.tally.runs == 0:
         raise DpradError("the audit was stopped before the first runs were counted.")
-    before = sum(part.runs for part, _ in stored.values())
-    return Counts(tally, tuple(seen), test, interrupted, (again, before))
+    if settings.trace and trace[-1][0] < evidence.tally.runs:
+        trace.append(_known(evidence, settings.alpha))
+    before = sum(chunks[i] for i in stored)
+    return Counts(evidence, tuple(wealth), tuple(trace), interrupted, (again, before))
+
+
+def _known(evidence: Evidence, alpha: float) -> tuple[int, float, Tally]:
+    """Runs so far, what is certified by them, and their counts."""
+    return evidence.tally.runs, evidence.refuted(alpha, sequential=True), evidence.tally
+
+
+def evidence_of(plan: Plan, target: Target) -> Evidence:
+    """Counted bets, or a session."""
+    if target.session is None:
+        return Counted(plan.point[0])
+    return Learned(target.session, plan.point[1])
+
+
+def _enough(evidence: Evidence, game: Table, needed: float, settings: Settings) -> bool:
+    """Whether a sequential audit may stop: refuted, or known to this precision."""
+    if evidence.log_wealth() >= needed:
+        return True
+    if settings.precision is None:
+        return False
+    low, high = risk_interval(evidence.tally, game, settings.alpha, sequential=True)
+    return high - low <= settings.precision
 
 
 def _stored(
-    job: Job, chunks: Chunks, file: State, workers: int, stop: Stop
-) -> tuple[dict[int, tuple[Tally, str]], int]:
+    job: Job, evidence: Evidence, chunks: Chunks, file: State, workers: int, stop: Stop
+) -> tuple[dict[int, tuple[Any, str]], int]:
     """Chunks of an earlier session, and how many of their calls were run again and agreed."""
-    done = {i: Tally.checked(p, chunks, i) for i, p in file.done("runs").items()}
+    done = {i: evidence.stored(p, job, chunks, i) for i, p in file.done("runs").items()}
     firsts = {i: file.firsts["runs", i] for i in done}
     again = job.replay(chunks, done, firsts, workers, stop.now)
     if file.done("refused") or again is None:
@@ -85,27 +117,32 @@ def _stored(
     return {i: (part, firsts[i]) for i, part in done.items()}, again
 
 
-def _warn_if_hopeless(plan: Plan, game: Table, runs: int) -> None:
-    """Warn beforehand if not even perfect guesses could refute the claim."""
-    (epsilon, delta), alpha = plan.point, plan.settings.alpha
-    if delta > 0 or not game.nothing_known:
+def _warn_if_hopeless(plan: Plan, target: Target, runs: int) -> None:
+    """Warn beforehand if not even outputs that reveal the record could refute the claim."""
+    settings = plan.settings
+    each = best_growth(plan, target)
+    needed = math.ceil(-math.log(settings.alpha) / each) if each > 0 else math.inf
+    if runs >= needed:
         return
-    chance = float(game.luck[game.luck > 0].min(initial=1.0))
-    if not 0 < chance < 1 or epsilon > HIGHEST:
-        return
-    odds = math.log(chance / (1.0 - chance)) + epsilon
-    cap = 1.0 / (1.0 + math.exp(-min(odds, 700.0)))
-    needed = math.log(0.9 * alpha) / math.log(cap) if cap < 1 else math.inf
-    if runs < needed:
-        more = (
-            "some more"
-            if plan.settings.sequential
-            else f"{math.ceil(needed):,}"
-            if needed < 1e15
-            else "no"
-        )
-        warnings.warn(
-            f"{runs:,} runs cannot refute epsilon = {epsilon:g}, not even if every guess is right; "
-            f"that takes {more} runs at this confidence.",
-            stacklevel=4,
-        )
+    epsilon = plan.point[0]
+    more = "some more" if settings.sequential else f"{needed:,}" if needed < 1e15 else "no"
+    warnings.warn(
+        f"{runs:,} runs cannot refute epsilon = {epsilon:g}, not even if every output reveals the "
+        f"record; that takes {more} runs at this confidence.",
+        stacklevel=4,
+    )
+
+
+def best_growth(plan: Plan, target: Target) -> float:
+    """The most that the log of the wealth can grow in a call."""
+    if target.session is None:
+        luck = target.game.luck
+        chance = float(luck[luck > 0].min(initial=1.0))
+        if not 0 < chance < 1:
+            return 0.0
+        odds = math.log(chance / (1.0 - chance)) + plan.point[0]
+        return math.log1p(math.exp(-min(odds, 700.0)))
+    if isinstance(plan.tested, PureDP):
+        return math.log1p(math.exp(-min(plan.tested.epsilon, 700.0)))
+    sure = np.array([1e-9]), np.array([1.0 - 1e-9])
+    return float(growth(*sure, cell_bets(*sure, plan.tested))[0])

@@ -16,31 +16,34 @@ import numpy as np
 from dprad.errors import DpradError
 from dprad.numerics.arrays import BoolArray, FloatArray
 
+# Chance -> (bets, successes).
+Groups = dict[float, tuple[int, int]]
+
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Counts of runs; `groups` maps the blind chance of a guess to (guesses, successes)."""
+    """Counts of runs; `groups` maps the blind chance of a guess to (guesses, successes), `bets`
+    that of a set of records on which was bet.
+    """
 
     runs: int = 0
     passes: int = 0
-    groups: dict[float, tuple[int, int]] = field(default_factory=dict)
+    groups: Groups = field(default_factory=dict)
     plus: int = 0
     minus: int = 0
+    bets: Groups | None = None
 
     @classmethod
-    def of(cls, blind: FloatArray, right: BoolArray, other: BoolArray | None) -> Tally:
+    def of(
+        cls,
+        blind: FloatArray,
+        right: BoolArray,
+        other: BoolArray | None,
+        bets: tuple[FloatArray, BoolArray] | None = None,
+    ) -> Tally:
         """From runs: `blind` is NaN for a pass; `other` is as above, None if nothing is known."""
         made = ~np.isnan(blind)
-        named, hit = blind[made], right[made]
-        groups: dict[float, tuple[int, int]] = {}
-        if len(named) and named.min() == named.max():
-            groups[float(named[0])] = (len(named), int(np.count_nonzero(hit)))
-        elif len(named):
-            chance, place = np.unique(named, return_inverse=True)
-            guesses = np.bincount(place, minlength=len(chance))
-            hits = np.bincount(place, weights=hit, minlength=len(chance))
-            rows = zip(chance, guesses, hits, strict=True)
-            groups = {float(k): (int(n), round(s)) for k, n, s in rows}
+        groups = _grouped(blind, right)
         alone = np.zeros(len(blind), dtype=bool) if other is None else other
         return cls(
             runs=len(blind),
@@ -48,20 +51,26 @@ class Tally:
             groups=groups,
             plus=int(np.count_nonzero(right & ~alone)) if other is not None else 0,
             minus=int(np.count_nonzero(alone & ~right)) if other is not None else 0,
+            bets=None if bets is None else _grouped(*bets),
         )
 
     def __add__(self, more: Tally) -> Tally:
-        groups = dict(self.groups)
-        for k, (n, s) in more.groups.items():
-            a, b = groups.get(k, (0, 0))
-            groups[k] = (a + n, b + s)
+        bets = None
+        if self.bets is not None or more.bets is not None:
+            bets = _added(self.bets or {}, more.bets or {})
         return Tally(
             self.runs + more.runs,
             self.passes + more.passes,
-            groups,
+            _added(self.groups, more.groups),
             self.plus + more.plus,
             self.minus + more.minus,
+            bets,
         )
+
+    @property
+    def staked(self) -> Groups:
+        """What the certificate bets on: sets of records if there are such bets, else guesses."""
+        return self.groups if self.bets is None else self.bets
 
     @property
     def successes(self) -> int:
@@ -83,7 +92,8 @@ class Tally:
         """For the state file."""
         groups = [[k, n, s] for k, (n, s) in sorted(self.groups.items())]
         counts = {"runs": self.runs, "passes": self.passes, "plus": self.plus}
-        return {**counts, "minus": self.minus, "groups": groups}
+        bets = None if self.bets is None else [[k, n, s] for k, (n, s) in sorted(self.bets.items())]
+        return {**counts, "minus": self.minus, "groups": groups, "bets": bets}
 
     @classmethod
     def checked(cls, plain: Any, plan: Any, chunk: int) -> Tally:
@@ -95,10 +105,12 @@ class Tally:
                 0 <= chunk < len(plan)
                 and tally.runs == plan[chunk]
                 and tally.passes + made == tally.runs
-                and all(0 <= s <= n and 0.0 <= k <= 1.0 for k, (n, s) in tally.groups.items())
+                and _possible(tally.groups)
+                and (tally.bets is None or _possible(tally.bets))
+                and sum(n for n, _ in tally.staked.values()) <= tally.runs
                 and 0 <= tally.plus + tally.minus <= tally.runs
             )
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+        except (AssertionError, KeyError, TypeError, ValueError, AttributeError, OverflowError):
             sound = False
         if not sound:
             raise DpradError(f"the state file is damaged: chunk {chunk} does not add up.")
@@ -107,11 +119,43 @@ class Tally:
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> Tally:
         """From the state file."""
-        groups = {float(k): (int(n), int(s)) for k, n, s in plain["groups"]}
+        groups, bets = (
+            None if g is None else {float(k): (int(n), int(s)) for k, n, s in g}
+            for g in (plain["groups"], plain["bets"])
+        )
+        assert groups is not None
         return cls(
             int(plain["runs"]),
             int(plain["passes"]),
             groups,
             int(plain["plus"]),
             int(plain["minus"]),
+            bets,
         )
+
+
+def _grouped(chance: FloatArray, hit: BoolArray) -> Groups:
+    """Guesses and successes by chance; NaN is not counted."""
+    made = ~np.isnan(chance)
+    named, right = chance[made], hit[made]
+    if not len(named):
+        return {}
+    if named.min() == named.max():
+        return {float(named[0]): (len(named), int(np.count_nonzero(right)))}
+    chances, place = np.unique(named, return_inverse=True)
+    guesses = np.bincount(place, minlength=len(chances))
+    hits = np.bincount(place, weights=right, minlength=len(chances))
+    rows = zip(chances, guesses, hits, strict=True)
+    return {float(k): (int(n), round(s)) for k, n, s in rows}
+
+
+def _added(one: Groups, two: Groups) -> Groups:
+    groups = dict(one)
+    for k, (n, s) in two.items():
+        a, b = groups.get(k, (0, 0))
+        groups[k] = (a + n, b + s)
+    return groups
+
+
+def _possible(groups: Groups) -> bool:
+    return all(0 <= s <= n and 0.0 <= k <= 1.0 for k, (n, s) in groups.items())

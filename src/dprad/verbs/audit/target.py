@@ -1,7 +1,8 @@
-"""The target of the counted runs, fixed before the first of them: records and an attack.
+"""The target of the runs: the question as asked, or two data sets that are compared.
 
-Either the question as asked, with the attack of the user or of a named mechanism; or the two
-records that uncounted runs showed to be the easiest to tell apart, and an attack learned on them.
+A pure claim with a named mechanism or an attack of the user is tested on the question as asked: the
+records of the prior are hidden, and bets are placed on sets of them. Everything else is a
+comparison of two data sets, with learned bets (`session.py`).
 """
 
 from __future__ import annotations
@@ -20,32 +21,38 @@ from dprad.errors import DpradError, record
 from dprad.game.game import Table
 from dprad.game.question import Question
 from dprad.mechanisms.black_box import BlackBox
+from dprad.model.guarantees import PureDP
 from dprad.model.priors import Prior
 from dprad.numerics.arrays import Column
 from dprad.runtime.progress import Stop
 from dprad.runtime.workers import stream
-from dprad.verbs.audit import fingerprint, learning
+from dprad.verbs.audit import fingerprint, versus
 from dprad.verbs.audit.outputs import translated
 from dprad.verbs.audit.plan import Model, Plan
+from dprad.verbs.audit.session import Session
 from dprad.verbs.audit.state import State, decode, encode
-from dprad.verbs.audit.trials import CHANGED, PATIENCE, REMEMBERED, SHARE, sample
+from dprad.verbs.audit.trials import CHANGED, PATIENCE, REMEMBERED, SHARE, packed, sample
 
-# Share of the runs used for learning an attack, and the most of them.
-STUDY, MOST_STUDIED = 0.25, 20_000
+# Share of the runs that may be used for choosing among records, and calls of each record.
+STUDY, FEWEST, MOST = 0.1, 24, 400
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Target:
-    """Records to draw, how they are read and called, and the attack on their outputs.
+    """Records to draw, how they are read and called, and what bets on their outputs.
 
-    `studied` calls were made to find it, `unverified` of them in an earlier session and not again;
-    `model` is set if the extra risk can be compared with that of the supposed mechanism.
+    Either `play`, an attack on the question (with bets on sets, if `attack` is the optimal one), or
+    a `session` of bets on two data sets. `studied` calls chose the records, `unverified` of them in
+    an earlier session and not again; `model` is set if the extra risk can be compared with that of
+    the supposed mechanism.
     """
 
     question: Question
     read: Column
     labels: Column
-    play: Play
+    play: Play | None
+    attack: OptimalAttack | None
+    session: Session | None
     model: Model | None
     studied: int
     notes: tuple[str, ...]
@@ -58,18 +65,23 @@ class Target:
 
 
 def choose(plan: Plan, file: State, stop: Stop) -> Target:
-    """The attack of the user, that of the named mechanism, or a learned one."""
+    """The question as asked, or two data sets."""
     attack, model = plan.attack, plan.model
-    if attack is None and model is not None:
-        mechanism = model.named if model.given else plan.subject
-        attack = best_attack(mechanism, plan.question)
+    one_by_one = not isinstance(plan.tested, PureDP) or plan.game.everything_known or plan.in_out
+    if one_by_one or (attack is None and model is None):
+        return _compared(plan, file, stop)
     if attack is None:
-        return _learned(plan, file, stop)
+        assert model is not None
+        attack = best_attack(model.named if model.given else plan.subject, plan.question)
     play = player(attack, plan.question)
-    if isinstance(attack, OptimalAttack) and attack.mechanism is not plan.subject:
+    optimal = attack if isinstance(attack, OptimalAttack) else None
+    if optimal is not None and optimal.mechanism is not plan.subject:
         called = isinstance(plan.subject, BlackBox)
-        play = translated(play, attack.mechanism, _support(plan) if called else None)
-    return Target(plan.question, plan.read, _support(plan), play, model, 0, tuple(plan.notes))
+        play = translated(play, optimal.mechanism, _support(plan) if called else None)
+        optimal = None if called else optimal
+    return Target(
+        plan.question, plan.read, _support(plan), play, optimal, None, model, 0, tuple(plan.notes)
+    )
 
 
 def _support(plan: Plan) -> Column:
@@ -78,51 +90,71 @@ def _support(plan: Plan) -> Column:
     return support
 
 
-def _learned(plan: Plan, file: State, stop: Stop) -> Target:
-    """Two records, equally likely, and which outputs to bet on."""
+# -- two data sets ---------------------------------------------------------------------------------
+def _compared(plan: Plan, file: State, stop: Stop) -> Target:
+    """Two records, equally likely; or one, and a data set without it."""
     study = _Study.of(plan)
-    samples, replayed = study.outputs(file, stop)
-    counted = plan.settings.trials - study.calls
-    if counted < 10:
-        raise DpradError(
-            f"trials must leave runs to count: give more than {plan.settings.trials:,}."
-        )
-    learned = learning.learn(
-        samples,
-        trials=counted,
-        delta=plan.point[1],
-        alpha=plan.settings.alpha,
-        seed=plan.settings.seed,
-    )
-    a, b = learned.pair
-    support = _support(plan)
-    note = (
-        f"compared record {record(_plain(support[a]), a + 1)} and record "
-        f"{record(_plain(support[b]), b + 1)} of {len(support):,}, in order, found by "
-        f"{study.calls:,} calls that are not counted"
-    )
+    if len(study.places) < 2:
+        raise DpradError("an audit compares records: the prior must have at least two.")
+    samples: dict[int, Any] = {}
+    replayed, calls = (0, 0), 0
+    pair = (int(study.places[0]), int(study.places[-1]))
+    if len(study.places) > 2:
+        samples, replayed = study.outputs(file, stop)
+        calls = study.calls
+        pair = versus.choose_pair(samples, plan.tested, plan.settings.seed, study.absent)
+    if plan.settings.trials - calls < 10:
+        raise DpradError(f"trials must leave runs to count: give more than {calls:,}.")
+    known = versus.known_scores(plan, pair, study.read)
+    session = Session(plan.tested, plan.settings.seed, known, plan.settings.bits)
+    if samples:
+        for secret, z in enumerate(pair):
+            session.study(packed(samples[z]), np.full(study.each, secret))
     labels: Column = np.array([None, None], dtype=object)
-    labels[:] = [_plain(plan.read[a]), _plain(plan.read[b])]
-    two = Question.of(Prior.uniform(2))
-    notes = (*plan.notes, note, *_again(*replayed))
-    left = replayed[1] - replayed[0]
-    return Target(two, plan.read[[a, b]], labels, learned, None, study.calls, notes, left)
+    labels[:] = [_plain(study.read[z]) for z in pair]
+    notes = (*plan.notes, _note(plan, pair, calls, study.absent), *_again(*replayed))
+    return Target(
+        Question.of(Prior.uniform(2)), study.read[list(pair)], labels, None, None, session, None,
+        calls, notes, replayed[1] - replayed[0],
+    )  # fmt: skip
+
+
+def _note(plan: Plan, pair: tuple[int, int], calls: int, absent: int | None) -> str:
+    """What was compared."""
+    support = _support(plan)
+    named = [
+        "a data set without it" if z == absent else f"record {record(_plain(support[z]), z + 1)}"
+        for z in sorted(pair, key=lambda z: z == absent)
+    ]
+    how = f", chosen by {calls:,} calls on which nothing was bet" if calls else ""
+    return f"compared {named[0]} and {named[1]} of {len(support):,}, in order{how}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Study:
-    """Some records, and how often each is called for learning."""
+    """Some records, and how often each is called to choose among them.
+
+    `read` holds what is read from every record, and last what stands for none (`absent`).
+    """
 
     plan: Plan
     places: Any
     each: int
+    read: Column
+    absent: int | None
 
     @classmethod
     def of(cls, plan: Plan) -> _Study:
         chance = np.random.default_rng(np.random.SeedSequence(plan.settings.seed, spawn_key=(0,)))
-        places = learning.candidates(plan.game.pi, chance)
-        budget = int(min(STUDY * plan.settings.trials, MOST_STUDIED))
-        return cls(plan, places, max(4, budget // max(len(places), 1)))
+        places, read, absent = versus.candidates(plan.game.pi, chance), plan.read, None
+        if plan.in_out:
+            absent = len(read)
+            joined: Column = np.empty(absent + 1, dtype=object)
+            joined[:-1] = [_plain(v) for v in read]
+            joined[-1] = plan.absent
+            places, read = np.r_[places, absent], joined
+        budget = int(STUDY * plan.settings.trials) // max(len(places), 1)
+        return cls(plan, places, min(max(FEWEST, budget), MOST), read, absent)
 
     @property
     def calls(self) -> int:
@@ -133,9 +165,10 @@ class _Study:
         """Outputs of one record; its first call is number `first`."""
         plan, place = self.plan, int(self.places[index])
         stream_of = np.random.SeedSequence(plan.settings.seed, spawn_key=(0, index))
-        records = np.repeat(plan.read[[place]], size, axis=0)
-        labels = np.repeat(_support(plan)[[place]], size)
-        outputs = sample(plan.subject, records, labels, np.random.default_rng(stream_of), first)
+        records = np.repeat(self.read[[place]], size, axis=0)
+        outputs = sample(plan.subject, records, records, np.random.default_rng(stream_of), first)
+        if isinstance(outputs, tuple):
+            return outputs  # type: ignore[return-value]
         return outputs.tolist() if isinstance(outputs, np.ndarray) else list(outputs)
 
     def outputs(self, file: State, stop: Stop) -> tuple[dict[int, Any], tuple[int, int]]:
@@ -152,7 +185,7 @@ class _Study:
             samples[int(self.places[i])] = outputs
             if stop.now():
                 fresh.close()
-                raise DpradError("max_seconds passed while the attack was still being learnt.")
+                raise DpradError("max_seconds passed while records were still being chosen.")
         return samples, (again, self.each * len(done))
 
     def _stored(self, file: State) -> dict[int, list[Any]]:

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from dprad.attacks.counting import Play, counted
+from dprad.attacks.optimal import OptimalAttack
 from dprad.errors import DpradError, records_shown, told
 from dprad.exact.posterior import part
 from dprad.game.game import Table
@@ -27,6 +28,7 @@ from dprad.mechanisms.black_box import BlackBox
 from dprad.numerics.arrays import Column, FloatArray, IntArray
 from dprad.runtime.workers import stream
 from dprad.verbs.audit.fingerprint import digest
+from dprad.verbs.audit.supports import support_bets
 from dprad.verbs.audit.tally import Tally
 
 # Sizes of chunks: they double after every few, from the first to the largest.
@@ -74,6 +76,24 @@ class Chunks:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Calls:
+    """Hidden records and outputs of a chunk; equal if the outputs are. Of a stored chunk there may
+    only be the digest, and what was booked.
+    """
+
+    records: IntArray
+    outputs: Any
+    digest: str
+    booked: Any = None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Calls) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Job:
     """One audit's counted runs: what is run, on which records, against which attack."""
 
@@ -81,18 +101,29 @@ class Job:
     read: Column
     labels: Column
     game: Table
-    play: Play
+    play: Play | None
+    attack: OptimalAttack | None
     seed: int
 
-    def chunk(self, index: int, size: int, first: int) -> tuple[Tally, str]:
-        """Run one chunk, whose first call is number `first`: counts, and a digest of outputs."""
+    def chunk(self, index: int, size: int, first: int) -> tuple[Tally | Calls, str]:
+        """Run one chunk, whose first call is number `first`: counts, or the calls themselves if
+        what is bet on them is still to be learned; and a digest of outputs.
+        """
         z, outputs, rng = self._calls(index, size, first, size)
         seen = digest(part(outputs, slice(REMEMBERED)))
+        if self.play is None:
+            return Calls(z, outputs, digest(outputs)), seen
         guess, right, luck = counted(
             self.play, self.game, outputs, z, rng, lambda: self._draw(size, rng)
         )
         other = None if self.game.nothing_known else luck > 0
-        return Tally.of(self._blind(z, guess), right, other), seen
+        bets = None if self.attack is None else support_bets(self.attack, outputs, z)
+        return Tally.of(self._blind(z, guess), right, other, bets), seen
+
+    def secrets(self, index: int, size: int) -> IntArray:
+        """The hidden records of a chunk."""
+        stream = np.random.SeedSequence(self.seed, spawn_key=(1, index))
+        return self._draw(size, np.random.Generator(np.random.SFC64(stream)))
 
     def _calls(
         self, index: int, size: int, first: int, calls: int
@@ -107,7 +138,7 @@ class Job:
     def replay(
         self,
         plan: Chunks,
-        stored: dict[int, Tally],
+        stored: dict[int, Any],
         firsts: dict[int, str],
         workers: int = 1,
         over: Callable[[], bool] = lambda: False,
@@ -121,7 +152,7 @@ class Job:
         secrets.SystemRandom().shuffle(order)
         done: dict[int, int] = {}  # calls of a chunk that were run again
 
-        def agrees(task: Task, found: tuple[Tally | None, str]) -> bool:
+        def agrees(task: Task, found: tuple[Any, str]) -> bool:
             i, _, _, calls = task
             done[i] = calls
             return found[1] == firsts[i] and found[0] in (None, stored[i])
@@ -168,7 +199,7 @@ class Job:
                     made[i], wanted = calls, wanted - (calls - before)
                     yield i, plan[i], plan.start(i) + 1, calls
 
-    def _again(self, index: int, size: int, first: int, calls: int) -> tuple[Tally | None, str]:
+    def _again(self, index: int, size: int, first: int, calls: int) -> tuple[Any, str]:
         """A chunk, or a digest of its first calls only."""
         if calls < size:
             return None, digest(self._calls(index, size, first, calls)[1])
@@ -239,7 +270,7 @@ def sample(
                 f"run failed at call {first + i:,}, on {_which(labels[i])}: {told(error)}.{HINT}"
             ) from None
     _check(results, labels, first)
-    return _pack(results)
+    return packed(results)
 
 
 def _check(results: list[Any], labels: Any, first: int) -> None:
@@ -263,8 +294,10 @@ def _shape(output: Any) -> tuple[int, ...] | None:
     return np.shape(output) if isinstance(output, int | float | np.ndarray | np.generic) else None
 
 
-def _pack(results: list[Any]) -> Any:
-    """Outputs as an array of numbers if possible, else of objects."""
+def packed(results: Any) -> Any:
+    """Outputs as an array of numbers if possible, else of objects; those of a composition stay."""
+    if isinstance(results, tuple):
+        return results
     try:
         packed = np.asarray(results)
         if packed.dtype.kind in "iufb":

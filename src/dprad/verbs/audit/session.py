@@ -1,0 +1,190 @@
+"""A session of bets on two records: bet on the next calls, then learn from them.
+
+Every bet is fixed by earlier calls, so learning wastes no call and costs no validity. Under a pure
+claim the predicted posterior of each output is bet on; under any other the outputs beyond a
+threshold of the predicted odds, chosen for what they say against the claim (`allowed.py`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dprad.model.guarantees import REPLACE_ONE, ApproxDP, Guarantee, PureDP
+from dprad.numerics.arrays import FloatArray, IntArray
+from dprad.numerics.bisection import last
+from dprad.verbs.audit.allowed import cell_bets, growth
+from dprad.verbs.audit.books import Cells, Odds
+from dprad.verbs.audit.coordinates import Reader, Rows, joined
+from dprad.verbs.audit.learners import Predictor, Score, together
+
+# Learners are trained first after this many calls, anew when there are MORE times as many, and see
+# at most MOST.
+FIRST, MORE, MOST = 64, 1.5, 20_000
+# Thresholds that are tried, and by how many deviations they must look clear.
+THRESHOLDS, CAUTION = 100, 0.5
+# Epsilons at which wealth is read first.
+GRID = np.r_[0.0, np.geomspace(0.01, 40.0, 160)]
+
+
+@dataclass(frozen=True, slots=True)
+class Booked:
+    """What one chunk added: calls, guesses, right ones, and the bets."""
+
+    calls: int
+    guesses: int
+    hits: int
+    added: list[list[int]]
+
+
+@dataclass(slots=True)
+class Session:
+    """What was learned and booked so far. `extra` scores are known beforehand: those of a model, or
+    of an attack.
+    """
+
+    claim: Guarantee
+    seed: int
+    extra: tuple[Score, ...] = ()
+    bits: bool = False
+    reader: Reader = field(init=False)
+    rows: list[Rows] = field(default_factory=list)
+    secrets: list[IntArray] = field(default_factory=list)
+    odds: Odds | None = None
+    cells: Cells | None = None
+    predictor: Predictor | None = None
+    threshold: float = np.inf
+    trained: int = 0
+    calls: int = 0
+    guesses: int = 0
+    hits: int = 0
+
+    def __post_init__(self) -> None:
+        self.reader = Reader(self.bits)
+        if isinstance(self.claim, PureDP):
+            self.odds = Odds()
+        else:
+            self.cells = Cells()
+
+    @property
+    def learning(self) -> bool:
+        """Whether later bets will depend on calls still to come."""
+        return self.trained < MOST
+
+    def study(self, outputs: Any, secret: IntArray) -> None:
+        """Learn from calls without betting on them."""
+        self._keep(self.reader.rows(outputs), secret)
+
+    def take(self, outputs: Any, secret: IntArray) -> Booked:
+        """Bet on some calls, then learn from them."""
+        rows = self.reader.rows(outputs)
+        booked = Booked(len(secret), 0, 0, [])
+        if self.predictor is not None:
+            odds = self.predictor(rows)
+            added: list[list[int]] = []
+            if self.odds is not None:
+                added = self.odds.add(odds, secret)
+            elif self.cells is not None and np.isfinite(self.threshold):
+                added = self.cells.add(odds >= self.threshold, secret)
+            right = int(np.count_nonzero((odds > 0) == (secret == 1)))
+            booked = Booked(len(secret), len(secret), right, added)
+        self._count(booked)
+        if self.learning:
+            self._keep(rows, secret)
+        return booked
+
+    def put(self, booked: Booked) -> None:
+        """Bets of an earlier session, after all was learned."""
+        self._count(booked)
+        if booked.added:
+            book = self.odds if self.odds is not None else self.cells
+            assert book is not None
+            book.put(booked.added)
+
+    def _count(self, booked: Booked) -> None:
+        self.calls += booked.calls
+        self.guesses += booked.guesses
+        self.hits += booked.hits
+
+    def _keep(self, rows: Rows, secret: IntArray) -> None:
+        self.rows.append(rows)
+        self.secrets.append(secret)
+        seen = sum(map(len, self.secrets))
+        if seen >= max(FIRST, MORE * self.trained):
+            self._train(seen)
+
+    def _train(self, seen: int) -> None:
+        rows, secret = joined(self.rows), np.concatenate(self.secrets)
+        self.trained = seen
+        if min(np.count_nonzero(secret == z) for z in (0, 1)) < 8:
+            return
+        self.predictor = together(rows, secret, self.seed, self.extra)
+        if self.cells is not None:
+            self.threshold, a, b = best_cell(self.predictor.tried, secret, self.claim)
+            if np.isfinite(self.threshold):
+                self.cells.begin(a, b)
+        if not self.learning:
+            self.rows, self.secrets = [], []
+
+    # -- what it says ------------------------------------------------------------------------------
+    def log_wealth(self) -> float:
+        """Against the claim."""
+        return self.against(self.claim)
+
+    def against(self, claim: Guarantee) -> float:
+        """Log of the wealth against a claim."""
+        if self.odds is not None:
+            assert isinstance(claim, PureDP)
+            return float(self.odds.log_wealth(claim.epsilon)[0])
+        assert self.cells is not None
+        return float(self.cells.log_wealth([claim])[0])
+
+    def refuted(self, delta: float, alpha: float) -> float:
+        """The largest epsilon such that it and all smaller ones (with this delta) are refuted."""
+        needed = -math.log(alpha)
+
+        def wealth(epsilon: float) -> float:
+            if self.odds is not None:
+                return float(self.odds.log_wealth(epsilon)[0])
+            return self.against(ApproxDP(epsilon, delta, neighbours=REPLACE_ONE))
+
+        return first_crossing(wealth, needed)
+
+
+def first_crossing(wealth: Callable[[float], float], needed: float) -> float:
+    """Where wealth falls below what is needed for the first time; 0 if at once."""
+    before = 0.0
+    if wealth(0.0) < needed:
+        return 0.0
+    for epsilon in GRID[1:].tolist():
+        if wealth(epsilon) < needed:
+            return last(lambda e: wealth(e) >= needed, before, epsilon, width=1e-6)
+        before = epsilon
+    return 700.0
+
+
+def best_cell(odds: FloatArray, secret: IntArray, claim: Guarantee) -> tuple[float, float, float]:
+    """The threshold whose outputs speak most against the claim, cautiously; and the chances of
+    outputs beyond it. Infinity if none does.
+    """
+    values = np.unique(odds)
+    if len(values) > THRESHOLDS:
+        values = np.unique(np.quantile(odds, np.linspace(0, 1, THRESHOLDS + 1)))
+    values = values[1:]
+    if not len(values):
+        return np.inf, 0.5, 0.5
+    tails = [np.sort(odds[secret == z]) for z in (0, 1)]
+    size = [len(t) for t in tails]
+    hits = [len(t) - np.searchsorted(t, values, "left") for t in tails]
+    a, b = ((h + 0.5) / (n + 1.0) for h, n in zip(hits, size, strict=True))
+    up = np.minimum(a + CAUTION * np.sqrt(a * (1 - a) / size[0]), 1.0)
+    down = np.maximum(b - CAUTION * np.sqrt(b * (1 - b) / size[1]), 0.0)
+    gain = np.where(down > up, growth(up, down, cell_bets(a, b, claim)), -np.inf)
+    best = int(np.argmax(gain))
+    if gain[best] <= 0.0:
+        return np.inf, 0.5, 0.5
+    return float(values[best]), float(a[best]), float(b[best])
