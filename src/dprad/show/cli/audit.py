@@ -111,7 +111,6 @@ def audit(
     from dprad.mechanisms import catalogue
 
     numbers = {"epsilon": claim, "delta": delta, "neighbours": neighbours or ""}
-    promise = catalogue.promise(numbers)
     more = {} if absent is None else {"absent": _absent(absent)}
     if outputs is not None:
         called = {
@@ -123,7 +122,7 @@ def audit(
         }  # fmt: skip
         options.without("--outputs", called)
         result = dprad.audit_outputs(
-            outputs, claim=promise, secret=secret or "secret", confidence=confidence, bits=bits,
+            outputs, claim=catalogue.promise(numbers), secret=secret or "secret", confidence=confidence, bits=bits,
             rng=seed, one_run=one_run, **more,
         )  # fmt: skip
         return _shown(result, json)
@@ -133,6 +132,7 @@ def audit(
     run = load(subject)
     prior = _records(records, population)
     threat = feared.threat()
+    promise = catalogue.promise(numbers)
     named = None
     if model is not None:
         named = options.mechanism(model, {"--epsilon": claim}, prior, threat)
