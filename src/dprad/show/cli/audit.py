@@ -122,8 +122,8 @@ def audit(
         }  # fmt: skip
         options.without("--outputs", called)
         result = dprad.audit_outputs(
-            outputs, claim=catalogue.promise(numbers), secret=secret or "secret", confidence=confidence, bits=bits,
-            rng=seed, one_run=one_run, **more,
+            outputs, claim=catalogue.promise(numbers), secret=secret or "secret", bits=bits,
+            confidence=confidence, rng=seed, one_run=one_run, **more,
         )  # fmt: skip
         return _shown(result, json)
     options.without("a subject", {"--secret": secret, "--one-run": one_run or None})
