@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from dprad.training.risks import TrainingRisk, training_risks
     from dprad.verbs.assess import assess
     from dprad.verbs.audit import audit
+    from dprad.verbs.audit.recorded import audit_outputs
     from dprad.verbs.calibrate import calibrate
     from dprad.verbs.compare import compare
     from dprad.verbs.simulate import simulate
@@ -65,6 +66,7 @@ __all__ = [
     "assess",
     "attacks",
     "audit",
+    "audit_outputs",
     "calibrate",
     "compare",
     "datasets",
@@ -88,6 +90,7 @@ _HOME = {
         verb: f"verbs.{verb}"
         for verb in ("assess", "audit", "calibrate", "compare", "simulate", "worst_prior")
     },
+    "audit_outputs": "verbs.audit.recorded",
     **dict.fromkeys(["training_risks", "TrainingRisk"], "training.risks"),
     **dict.fromkeys(["DpradError", "show_records"], "errors"),
     "Audit": "model.audits",

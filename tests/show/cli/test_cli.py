@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from dprad.data import patients
@@ -346,6 +347,13 @@ def test_audit(capsys, module, tmp_path):
         (("math:nothing", "--claim", 1), "nothing called"),
         (("math:sqrt", "--claim", 1), "give the records to run it on"),
         (("math:sqrt", "--claim", 1, "--records", "0,1"), "neighbours is missing"),
+        (("--claim", 1, "--neighbours", "replace-one"), "--outputs"),
+        (("math:sqrt", "--claim", 1, "--neighbours", "replace-one", "--one-run"), "--one-run"),
+        (("--outputs", "no.csv", "--claim", 1, "--neighbours", "replace-one"), "does not exist"),
+        (
+            ("--outputs", "no.csv", "--claim", 1, "--neighbours", "replace-one", "--trials", 5),
+            "--trials does not apply",
+        ),
         (("math:sqrt", "--claim", 1, "--records", "0,1", "--uniform", 3), "not both"),
         (
             ("math:sqrt", "--claim", 1, "--neighbours", "replace-one", "--records", "0,-1"),
@@ -450,6 +458,21 @@ def test_progress_only_for_people(monkeypatch, capsys):
                 tell("runs", 5, 10)
                 err = capsys.readouterr().err
         assert bool(err + capsys.readouterr().err) == expected
+
+
+def test_audits_of_a_table(capsys, tmp_path):
+    noise = np.random.default_rng(2)
+    coins = noise.integers(2, size=500)
+    file = tmp_path / "runs.csv"
+    rows = [f"{'in' if z else 'out'},{z + noise.laplace(0, 0.3)}" for z in coins]
+    file.write_text("who,score\n" + "\n".join(rows) + "\n")
+    usual = ("audit", "--outputs", file, "--secret", "who", "--neighbours", "add-remove")
+    code, out, _ = run(capsys, *usual, "--claim", 1)
+    assert code == 1 and "added or removed" in out
+    code, out, _ = run(capsys, *usual, "--claim", 4, "--json")
+    assert code == 0 and json.loads(out)["verdict"] == "consistent"
+    code, out, _ = run(capsys, *usual, "--claim", 1, "--delta", 1e-5, "--one-run")
+    assert code == 1 and "one run: the 500 rows" in out
 
 
 def test_audits_with_somebody_absent_and_low_bits(capsys, tmp_path, monkeypatch):

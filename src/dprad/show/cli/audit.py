@@ -14,11 +14,12 @@ from dprad.show.cli.output import show, show_json
 
 _CLAIM = Group("The claim", sort_key=1)
 _RUNS = Group("Runs", sort_key=4)
+_TABLE = Group("Instead of calling something: runs in a table", sort_key=5)
 _NOBODY, _ANYONE = Population(), Feared()
 
 
 def audit(
-    subject: str,
+    subject: str | None = None,
     /,
     *,
     claim: Annotated[float, Parameter(group=_CLAIM)],
@@ -27,6 +28,9 @@ def audit(
     model: Annotated[str | None, Parameter(group=_CLAIM)] = None,
     records: Annotated[str | None, Parameter(group=_CLAIM)] = None,
     absent: Annotated[str | None, Parameter(group=_CLAIM)] = None,
+    outputs: Annotated[str | None, Parameter(group=_TABLE)] = None,
+    secret: Annotated[str | None, Parameter(group=_TABLE)] = None,
+    one_run: Annotated[bool, Parameter(group=_TABLE, negative=())] = False,
     population: Population = _NOBODY,
     feared: Feared = _ANYONE,
     trials: Annotated[Whole, Parameter(group=_RUNS)] = 100_000,
@@ -46,11 +50,14 @@ def audit(
     Example: dprad audit dprad.examples:coin --claim 1 --neighbours replace-one --records 0,1
     --trials 4000
 
+    Or, from a table: dprad audit --outputs runs.csv --claim 1 --neighbours add-remove
+
     Parameters
     ----------
     subject
         package.module:function, called as function(record) or function(record, rng). Or an object
-        with a method `randomise`, a mechanism, or a measurement that can be called.
+        with a method `randomise`, a mechanism, or a measurement that can be called. Not needed
+        with --outputs.
     claim
         The claimed epsilon.
     delta
@@ -64,7 +71,14 @@ def audit(
         Records to run it on, comma-separated; or give a population below.
     absent
         What the function is called with for data without the person ("none": Python's None). An
-        add-remove claim is then tested as it stands.
+        add-remove claim is then tested as it stands. With --outputs: the secret that means this.
+    outputs
+        A CSV or Parquet file with one row per run: a secret (in or out, or two records), and what
+        came out in the other columns. Nothing is called.
+    secret
+        The column of the secret (default: secret).
+    one_run
+        The rows are secrets of one data set that was released once.
     population
         What is known about the population.
     feared
@@ -96,15 +110,32 @@ def audit(
     import dprad
     from dprad.mechanisms import catalogue
 
+    numbers = {"epsilon": claim, "delta": delta, "neighbours": neighbours or ""}
+    more = {} if absent is None else {"absent": _absent(absent)}
+    if outputs is not None:
+        called = {
+            "A subject": subject, "--model": model, "--records": records, **population.given(),
+            **feared.given(), "--sequential": sequential or None, "--max-seconds": max_seconds,
+            "--vectorised": vectorised or None, "--cluster": cluster, "--state": state,
+            "--trials": None if trials == 100_000 else trials,
+            "--workers": None if workers == 1 else workers,
+        }  # fmt: skip
+        options.without("--outputs", called)
+        result = dprad.audit_outputs(
+            outputs, claim=catalogue.promise(numbers), secret=secret or "secret", bits=bits,
+            confidence=confidence, rng=seed, one_run=one_run, **more,
+        )  # fmt: skip
+        return _shown(result, json)
+    options.without("a subject", {"--secret": secret, "--one-run": one_run or None})
+    if subject is None:
+        raise DpradError("give what to call, as package.module:function, or --outputs runs.csv.")
     run = load(subject)
     prior = _records(records, population)
     threat = feared.threat()
-    numbers = {"epsilon": claim, "delta": delta, "neighbours": neighbours or ""}
     promise = catalogue.promise(numbers)
     named = None
     if model is not None:
         named = options.mechanism(model, {"--epsilon": claim}, prior, threat)
-    more = {} if absent is None else {"absent": _absent(absent)}
     with options.hands(workers, cluster) as many:
         result = dprad.audit(
             run,
@@ -123,6 +154,11 @@ def audit(
             state=state,
             rng=seed,
         )
+    return _shown(result, json)
+
+
+def _shown(result: Any, json: bool) -> int:
+    """Print it: the exit code."""
     if json:
         show_json(result.to_dict())
     else:

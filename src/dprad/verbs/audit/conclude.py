@@ -16,7 +16,7 @@ from dprad.exact import Sampling, solve
 from dprad.game.game import Table
 from dprad.game.question import Posed
 from dprad.model.audits import Audit
-from dprad.model.guarantees import PureDP
+from dprad.model.guarantees import Guarantee, PureDP
 from dprad.numerics.bisection import last
 from dprad.numerics.intervals import less_luck
 from dprad.verbs.audit.allowed import cell_bets, growth
@@ -52,7 +52,7 @@ def conclude(plan: Plan, target: Target, counts: Counts, sequential: bool, secon
     violated = evidence.log_wealth() >= -math.log(alpha)
     if target.session is None:
         violated = low > plan.point[0]
-    rad = _extra(tally, game)
+    rad = extra(tally, game)
     interval = risk_interval(tally, game, alpha, sequential=sequential)
     notes = list(target.notes)
     if target.session is not None and target.session.reader.floating and not target.session.bits:
@@ -112,23 +112,30 @@ def would_find(plan: Plan, target: Target, runs: int) -> float | None:
     randomised response between two data sets (or over the records, if bets are on sets of them),
     with bets that know it. None if there is none.
     """
-    needed = -math.log(plan.settings.alpha)
     chance = 0.5
     if target.session is None:
         luck = target.game.luck
         chance = float(luck[luck > 0].min(initial=0.5))
+    return least_found(plan.tested, plan.point[0], plan.settings.alpha, runs, chance)
+
+
+def least_found(
+    tested: Guarantee, claimed: float, alpha: float, runs: int, chance: float = 0.5
+) -> float | None:
+    """The same for bets on sets of this chance."""
+    needed = -math.log(alpha)
 
     def speed(epsilon: float) -> float:
         odds = math.log(chance) - math.log1p(-chance)
-        p, q = (1.0 / (1.0 + math.exp(-odds - e)) for e in (epsilon, plan.point[0]))
-        if isinstance(plan.tested, PureDP) or target.session is None:
+        p, q = (1.0 / (1.0 + math.exp(-odds - e)) for e in (epsilon, claimed))
+        if isinstance(tested, PureDP):
             return (
                 p * math.log(p / q) + (1 - p) * math.log((1 - p) / (1 - q)) if p < 1 else math.inf
             )
         pair = np.array([1.0 - p]), np.array([p])
-        return float(growth(*pair, cell_bets(*pair, plan.tested))[0])
+        return float(growth(*pair, cell_bets(*pair, tested))[0])
 
-    low = plan.point[0] if isinstance(plan.tested, PureDP) else 0.0
+    low = claimed if isinstance(tested, PureDP) else 0.0
     if not math.isfinite(low) or low >= 30.0 or runs * speed(30.0) < needed:
         return None
     return 30.0 - last(lambda x: runs * speed(30.0 - x) >= needed, 0.0, 30.0 - low, width=1e-6)
@@ -148,12 +155,12 @@ def _trace(
     """What was certified and estimated after 64, 128, ... runs, if that was kept."""
     points = []
     for runs, low, tally in counts.trace:
-        at = _extra(tally, game)
+        at = extra(tally, game)
         points.append((runs, low, None if guess is None else guess(at, (at, at)).epsilon))
     return tuple(points)
 
 
-def _extra(tally: Tally, game: Table) -> float:
+def extra(tally: Tally, game: Table) -> float:
     """The extra risk of the attack, as estimated."""
     values, counts = tally.terms(known=not game.nothing_known)
     return float(values @ counts) / tally.runs

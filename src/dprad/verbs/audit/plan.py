@@ -26,7 +26,7 @@ LARGE = 20.0
 # Stands for "nothing was given".
 NOBODY: Any = type("Nobody", (), {"__repr__": lambda _: "nobody"})()
 
-_CONVERTED = (
+CONVERTED = (
     "the claim is about adding or removing a person; two records that are both present were "
     "compared, so it was converted to replaced records. With absent= it is tested as it stands"
 )
@@ -115,11 +115,7 @@ class Plan:
         absent: Any,
     ) -> Plan:
         """Validated; nothing is called yet except vectorised functions, for a check."""
-        if not isinstance(claim, Guarantee):
-            raise DpradError(
-                "claim must be a guarantee, such as dprad.PureDP(1.0, neighbours='replace-one'), "
-                f"but is {claim!r}."
-            )
+        check_claim(claim)
         game = question.table("audit")
         subject = as_subject(run, vectorised)
         read = subject.read(question)
@@ -127,8 +123,7 @@ class Plan:
         in_out = absent is not NOBODY
         if in_out:
             _check_absent(claim, subject, attack)
-        tested = claim if in_out else _replaced(claim)
-        point = _point(claim, tested)
+        tested, point = as_tested(claim, in_out)
         if isinstance(subject, BlackBox) and subject.vectorised:
             independence.check(subject, read[game.pi > 0], settings.seed)
         told = {
@@ -155,7 +150,7 @@ class Plan:
         """Notes that apply whatever the result."""
         always = [] if self.replayable else [_NO_REPLAY]
         if self.tested is not self.claim:
-            always.append(_CONVERTED)
+            always.append(CONVERTED)
         fixed = self.model is not None and self.model.given and self.model.at is None
         return [*always, _NO_EPSILON] if fixed else always
 
@@ -209,6 +204,21 @@ class Model:
                 ) from None
 
         return cls(family(min(epsilon, LARGE)), family, given)
+
+
+def check_claim(claim: Any) -> None:
+    """A `DpradError` if it is no guarantee."""
+    if not isinstance(claim, Guarantee):
+        raise DpradError(
+            "claim must be a guarantee, such as dprad.PureDP(1.0, neighbours='replace-one'), "
+            f"but is {claim!r}."
+        )
+
+
+def as_tested(claim: Guarantee, in_out: bool) -> tuple[Guarantee, tuple[float, float]]:
+    """The claim between the data sets that are compared, and an (epsilon, delta) it implies."""
+    tested = claim if in_out else _replaced(claim)
+    return tested, _point(claim, tested)
 
 
 def _replaced(claim: Guarantee) -> Guarantee:

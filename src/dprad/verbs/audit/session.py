@@ -155,12 +155,14 @@ class Session:
         return first_crossing(wealth, needed)
 
 
-def first_crossing(wealth: Callable[[float], float], needed: float) -> float:
+def first_crossing(
+    wealth: Callable[[float], float], needed: float, grid: FloatArray = GRID
+) -> float:
     """Where wealth falls below what is needed for the first time; 0 if at once."""
     before = 0.0
     if wealth(0.0) < needed:
         return 0.0
-    for epsilon in GRID[1:].tolist():
+    for epsilon in grid[1:].tolist():
         if wealth(epsilon) < needed:
             return last(lambda e: wealth(e) >= needed, before, epsilon, width=1e-6)
         before = epsilon
