@@ -53,10 +53,10 @@ class Odds:
             return np.zeros(len(epsilon))
         level = np.array(sorted(self.counts))
         times = np.array([self.counts[k] for k in level.tolist()], dtype=float)
-        pay = np.exp(posterior_bets(level * STEP, epsilon))
+        pay = posterior_bets(level * STEP, epsilon)
 
         def total(stake: float) -> Any:
-            return np.einsum("lz,lez->e", times, np.log1p(stake * (pay - 1.0)))
+            return np.einsum("lz,lez->e", times, staked(stake, pay))
 
         return np.asarray(_mixed(total))
 
@@ -99,7 +99,14 @@ class Cells:
 
 
 def _total(times: FloatArray, pay: FloatArray, stake: float) -> float:
-    return float(np.sum(times * np.log1p(stake * (pay - 1.0))))
+    return float(np.sum(times * staked(stake, np.log(pay))))
+
+
+def staked(stake: float, log_pay: FloatArray) -> FloatArray:
+    """Log of what a stake becomes, the rest being kept: ``log(1 - stake + stake pay)``."""
+    if stake == 1.0:
+        return log_pay
+    return np.logaddexp(math.log1p(-stake), math.log(stake) + log_pay)
 
 
 def _mixed(log_wealth: Callable[[float], Any]) -> Any:

@@ -53,11 +53,12 @@ def linear(rows: Rows, secret: IntArray, seed: int) -> Score:  # noqa: ARG001
     """Ridge regression on the coordinates as they are: few calls suffice where a shift is all."""
     x = rows.numbers
     chosen = _different(x, secret, FEWEST)
+    chosen = chosen[np.isfinite(x[:, chosen]).any(axis=0)]
     if not len(chosen):
         return _silent
-    with np.errstate(all="ignore"):
-        middle = np.nan_to_num(np.nanmedian(x[:, chosen], axis=0))
-        spread = np.nan_to_num(np.nanquantile(x[:, chosen], 0.84, axis=0)) - middle
+    finite = np.where(np.isfinite(x[:, chosen]), x[:, chosen], np.nan)
+    middle = np.nanmedian(finite, axis=0)
+    spread = np.nanquantile(finite, 0.84, axis=0) - middle
     spread = np.where(spread > 0, spread, 1.0)
 
     def table(rows: Rows) -> FloatArray:
