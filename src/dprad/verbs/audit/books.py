@@ -106,7 +106,7 @@ def staked(stake: float, log_pay: FloatArray) -> FloatArray:
     """Log of what a stake becomes, the rest being kept: ``log(1 - stake + stake pay)``."""
     if stake == 1.0:
         return log_pay
-    return np.logaddexp(math.log1p(-stake), math.log(stake) + log_pay)
+    return np.asarray(np.logaddexp(math.log1p(-stake), math.log(stake) + log_pay))
 
 
 def _mixed(log_wealth: Callable[[float], Any]) -> Any:

@@ -53,7 +53,9 @@ def conclude(plan: Plan, target: Target, counts: Counts, sequential: bool, secon
     if target.session is None:
         violated = low > plan.point[0]
     rad = extra(tally, game)
-    interval = risk_interval(tally, game, alpha, sequential=sequential)
+    # learned guesses change on the way, so they are no binomial sample
+    moving = sequential or target.session is not None
+    interval = risk_interval(tally, game, alpha, sequential=moving)
     notes = list(target.notes)
     if target.session is not None and target.session.reader.floating and not target.session.bits:
         notes.append(

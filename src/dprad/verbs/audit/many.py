@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from dprad.numerics.arrays import FloatArray, IntArray
-from dprad.verbs.audit.books import SHARES, STAKES
+from dprad.verbs.audit.books import SHARES, STAKES, staked
 from dprad.verbs.audit.conclude import least_found
 from dprad.verbs.audit.coordinates import Reader
 from dprad.verbs.audit.rows import Case, Said
@@ -110,7 +110,7 @@ class Many:
         for j in range(len(WEIGHTS)):
             pay = told[:, j] / project(told[:, j], self.prior, epsilon)
             for stake, share in zip(STAKES, SHARES, strict=True):
-                total = float(np.sum(times * np.log1p(stake * (pay - 1.0))))
+                total = float(np.sum(times * staked(float(stake), np.log(pay))))
                 logs.append(total + math.log(share / len(WEIGHTS)))
         return float(np.logaddexp.reduce(logs))
 
