@@ -291,7 +291,7 @@ def _failing(value: float, search: Search) -> float:
 def _unattainable(limit: UnattainableError, trial: _Trial, target: float) -> str:
     what, name = trial.dial.called("the mechanism"), trial.dial.name
     risk = explain.MEASURES.get(trial.measure, f"bound {trial.measure}")
-    # where noise is in units of the sensitivity, by default the range of the data, not its value
+    # a value in units of the sensitivity would tell it, and that may be the range of the data
     at = "" if trial.dial.scaled else f"{name or 'value'} = {limit.value:g}"
     if limit.every:
         values = f"every {name or 'value'}{' tried' if limit.sampled else ''}"

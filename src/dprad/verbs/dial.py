@@ -23,7 +23,7 @@ class Dial:
     """A parameter of `family`, by `name` (empty: its only argument), with `fixed` other arguments.
 
     `rising` says whether risk grows with the value (None: unknown). The search range is `low` to
-    `high`, `scaled` by the range of the data if no sensitivity was given.
+    `high`; `scaled` if it is in units of the sensitivity.
     """
 
     family: Callable[..., Any]
@@ -48,7 +48,6 @@ class Dial:
         arguments = _arguments(family)
         name = _free(family, arguments, parameter, fixed)
         usual = _declared(family).get(name, TURNED.get(name))
-        own_unit = "sensitivity" in fixed
         fixed = _sized(arguments, fixed, question)
         if between is not None:
             low, high = interval(between, "between")
@@ -63,8 +62,8 @@ class Dial:
         own = kind is not None and kind.noise is not None and kind.noise.name == name
         most = kind.highest if kind is not None and own else math.inf
         high = min(usual.high * unit, most)
-        scaled = usual.scaled and not own_unit and "sensitivity" in fixed
-        return cls(family, name, fixed, usual.low * unit, high, usual.rising, usual.whole, scaled)
+        turns = usual.rising, usual.whole, usual.scaled
+        return cls(family, name, fixed, usual.low * unit, high, *turns)
 
     @classmethod
     def to_set(
