@@ -959,3 +959,123 @@ def test_errors_of_every_kind_are_told_without_values():
         with pytest.raises(DpradError) as found:
             dprad.audit(run, trials=200, **question)
         assert "SECRET" not in str(found.value)
+
+
+# -- found by a ninth reader -----------------------------------------------------------------------
+
+
+def test_why_there_is_no_noise_does_not_tell_the_range(tmp_path):
+    from dprad.show.report.published import WHY, _note, why
+    from dprad.show.scenario.answers import Reason
+
+    prior = Prior.from_counts({0: 1, 18_273_645: 1})
+    for noise in (mechanisms.Geometric, mechanisms.DiscreteGaussian):
+        given = {"epsilon": 1.0} if noise is mechanisms.Geometric else {"sigma": 1e3}
+        with pytest.raises(DpradError, match="too many outputs") as error:
+            assess(noise(**given, sensitivity=50_000_000), prior=prior)
+        assert not re.search(r"1\.8\d*e|\d{5}", str(error.value))
+    assert why(Reason("a range of 918273", "error")) == WHY["error"]
+    assert silent(_note("no model-based estimate: a range of 918273"))
+
+
+def test_limits_of_a_search_do_not_tell_the_range(tmp_path, capsys):
+    """The search range is in units of the default sensitivity, which is the range of the data."""
+    (tmp_path / "pay.csv").write_text("pay\n0\n918273\n")
+    command = f"calibrate --mechanism gaussian --max-risk 0.9 --data {tmp_path}/pay.csv"
+    code, said = run(command.split(), capsys)
+    assert code == 2 and "every sigma" in said and not re.search(r"9\.?18", said), said
+    with pytest.raises(DpradError, match="sensitivity must cover") as error:
+        mechanisms.Exponential(epsilon=1.0, utility=[[0.0], [918273.0]], sensitivity=1.0)
+    assert silent(str(error.value))
+
+
+def test_more_own_functions_are_told_by_kind():
+    import pandas as pd
+    from sklearn.base import BaseEstimator
+
+    class Bad(BaseEstimator):
+        def fit(self, x, y):
+            raise ValueError(f"Quuxitis {x[0]}")
+
+        def predict_proba(self, x):
+            return x
+
+    def bad(*_):
+        raise KeyError("Quuxitis")
+
+    def made(epsilon):
+        return bad()
+
+    table = pd.DataFrame({"a": ["x", "y"] * 20, "s": [0, 1] * 20})
+    huge = table.assign(a=[10**400 + i for i in range(40)])
+    lists = table.assign(a=[["Quuxitis"]] * 40)
+    calibrated = {"max_risk": 0.1, "prior": Prior.uniform(2), "between": (0.1, 1.0)}
+    for asked in (
+        lambda: dprad.attacks.impute(table, secret="s", people=5, classifier=Bad()),
+        lambda: dprad.attacks.impute(huge, secret="s", people=5),
+        lambda: dprad.attacks.impute(lists, secret="s", people=5),
+        lambda: dprad.attacks.impute(lists, secret="a", people=5),
+        lambda: dprad.Profile(bad, neighbours="replace-one"),
+        lambda: audit(lambda r, rng: r, claim=ONE, prior=Prior.uniform(2), model=made, trials=200),
+        lambda: dprad.calibrate(lambda epsilon: int(["Quuxitis"]) + epsilon, **calibrated),
+    ):
+        with pytest.raises(DpradError) as error:
+            asked()
+        assert silent(str(error.value)), error.value
+
+
+def test_only_small_types_pass_the_limits(tmp_path):
+    path = tmp_path / "t.parquet"
+    for value in ("'1'::BIGNUM", "{'a': 1}", "[1]", "'x'::BLOB", "'POINT(1 2)'::GEOMETRY",
+                  "1::VARIANT"):  # fmt: skip
+        try:
+            duckdb.sql(f"COPY (SELECT {value} AS a) TO '{path}'")
+        except duckdb.Error:
+            continue  # not in this version, or no text of it
+        if str(duckdb.read_parquet(str(path)).types[0]) in ("DOUBLE", "VARCHAR"):
+            continue
+        with pytest.raises(DpradError, match="short texts"):
+            Prior.from_data(path, limits=LIMITS)
+    for kind in ("GEOMETRY", "VARIANT", "BIGNUM", "STRUCT(a INTEGER)", "INTEGER[]", "BLOB", "JSON"):
+        assert not dprad.data.files.SMALL.fullmatch(kind)
+    for value in ("true", "1::UTINYINT", "1::HUGEINT", "1.5::DECIMAL(9,2)", "1.5::FLOAT", "uuid()",
+                  "DATE '2020-01-01'", "TIME '10:00'", "'2020-01-01'::TIMESTAMP_NS",
+                  "NULL::INTEGER", "'short'"):  # fmt: skip
+        duckdb.sql(f"COPY (SELECT {value} AS a, 1 AS b) TO '{path}'")
+        assert Prior.from_data(path, missing="keep", limits=LIMITS).size == 1
+
+
+def test_broken_archives_are_a_sentence(tmp_path):
+    import gzip
+
+    path = tmp_path / "t.csv.gz"
+    whole = gzip.compress(b"a,b\n" + os.urandom(5000).hex().encode())
+    for broken in (whole[:900], whole[:60] + b"\xff" * 60 + whole[120:], b"a,b\n1,2\n"):
+        path.write_bytes(broken)
+        with pytest.raises(DpradError, match="cannot be read"):
+            Prior.from_data(path, limits=LIMITS)
+
+
+def test_a_link_of_somebody_else_is_not_followed(tmp_path, monkeypatch):
+    from dprad.show.report import page
+
+    risk = assess(ONE, prior=Prior.uniform(4))
+    folder, victim = tmp_path / "open", tmp_path / "victim"
+    folder.mkdir()
+    victim.mkdir()
+    (victim / "r.html").write_text("mine")
+    (folder / "r.html").symlink_to(victim / "r.html")
+    (folder / "way").symlink_to(victim)
+    theirs = folder.stat().st_uid + 1
+    monkeypatch.setattr(page, "_owner", lambda link: theirs)
+    folder.chmod(0o777)
+    for path in (folder / "r.html", folder / "way" / "r.html", folder / "way" / "new.html"):
+        with pytest.raises(DpradError, match="somebody else"):
+            report(risk, path)
+    assert (victim / "r.html").read_text() == "mine" and len(list(victim.iterdir())) == 1
+    folder.chmod(0o755)  # only its owner puts links there
+    report(risk, folder / "r.html")
+    assert (victim / "r.html").read_text() != "mine" and (folder / "r.html").is_symlink()
+    monkeypatch.undo()
+    folder.chmod(0o777)
+    assert report(risk, folder / "r.html")  # a link of one's own

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import pickle
 import struct
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -302,3 +303,75 @@ def test_visits_say_what_is_wrong(tmp_path):
     ):
         with pytest.raises(DpradError, match=words):
             call()
+
+
+# -- what is wrong with a file is told without its lines -------------------------------------------
+SECRET = "ALICE-SMITH-HIV"
+
+
+def refused(read):
+    """The one sentence about it, which names no value."""
+    with pytest.raises(DpradError) as error:
+        read()
+    assert SECRET not in str(error.value) and error.value.__cause__ is None
+    return str(error.value)
+
+
+@pytest.mark.parametrize("name", ["census19", "texas100x", "adult"])
+def test_broken_lines_are_not_quoted(tmp_path, rng, name):
+    """A line with too many fields, after more good ones than are looked at first."""
+    row = "39, a, 1, b, 13, c, d, e, f, Male, 2174, 0, 40, g, <=50K"
+    file = tmp_path / ("adult.data" if name == "adult" else f"{name}.csv")
+    if name == "adult":
+        good = [row] * 60_000
+    else:
+        one = prepared(survey(rng)) if name == "census19" else stays(rng)
+        lines = one.to_csv(index=False).splitlines()
+        good = [lines[0], *lines[1:] * (60_000 // len(lines) + 1)]
+    comma = ", " if name == "adult" else ","
+    file.write_text("\n".join([*good, comma.join([SECRET] * 40)]) + "\n")
+    read = datasets.adult if name == "adult" else getattr(datasets, name)
+    assert "cannot be read" in refused(lambda: len(read(tmp_path)))
+
+
+def test_broken_numbers_are_not_quoted(tmp_path, rng):
+    """Codes that no whole number holds: what was returned can be read to its end."""
+    prepared(survey(rng)).assign(PUMA="9" * 30).to_csv(tmp_path / "census19.csv", index=False)
+    with pytest.raises(DpradError) as error:
+        datasets.census19(tmp_path).fetchall()
+    assert "999" not in str(error.value)
+
+
+def test_broken_points_are_not_quoted(tmp_path):
+    file = tmp_path / "train.csv"
+    for trip in (f'"[[""{SECRET}"", 41.1]]"', SECRET, f'"[[1,2],[""{SECRET}""]]"', "7", "[1"):
+        file.write_text(f"TRIP_ID,POLYLINE\n1,{trip}\n")
+        refused(lambda: list(datasets.porto_points(file)))
+    file.write_text("TRIP_ID,POLYLINE\n1\n")
+    assert "no list of points" in refused(lambda: list(datasets.porto_points(file)))
+    (tmp_path / "1.plt").write_text("\n" * 6 + f"{SECRET},116.3,0\n")
+    assert "pair of numbers" in refused(lambda: list(datasets.geolife_points(tmp_path)))
+
+
+def test_loaders_use_a_folder_of_their_own(tmp_path, rng, monkeypatch):
+    """Nothing is spilled into the current folder; no other file is read, and names are literal."""
+    import duckdb
+
+    made, real = [], duckdb.connect
+    monkeypatch.setattr(duckdb, "connect", lambda *a, **k: made.append(real(*a, **k)) or made[-1])
+    folder = tmp_path / "a[1]*"
+    folder.mkdir()
+    row = "39, a, 1, b, 13, c, d, e, f, Male, 2174, 0, 40, g, <=50K\n"
+    (folder / "adult.data").write_text(row * 2)
+    prepared(survey(rng)).to_csv(folder / "census19.csv", index=False)
+    stays(rng).to_csv(folder / "PUDF_base1q2006_tab.txt", index=False, sep="\t")
+    for read in (datasets.adult, datasets.census19, datasets.texas100x):
+        assert len(read(folder)) > 1
+        asked = (
+            "SELECT current_setting('temp_directory'), current_setting('enable_external_access')"
+        )
+        ((spill, outside),) = made[-1].execute(asked).fetchall()
+        assert (Path(spill).stat().st_mode & 0o777, outside) == (0o700, False)
+        with pytest.raises(duckdb.Error):
+            made[-1].execute(f"SELECT * FROM read_csv('{tmp_path}/other.csv')").fetchall()
+    assert len(made) == 3

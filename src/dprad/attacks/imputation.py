@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from dprad.data.tables import codes, read_rows
-from dprad.errors import DpradError, column, number, whole
+from dprad.errors import DpradError, column, number, told, whole
 from dprad.exact.posterior import expanded
 from dprad.mechanisms.base import Mechanism
 from dprad.mechanisms.foreign import as_mechanism
@@ -255,7 +255,7 @@ def _round(task: _Task, random: np.random.Generator) -> _Round:
     order = random.permutation(len(task.truth))
     target, public = order[: task.people], order[task.people : task.people + task.public]
     truth = task.truth[target]
-    chance = _chances(task.model(random), task.x, task.truth, public, target, task.size)
+    chance = _chances(lambda: task.model(random), task.x, task.truth, public, target, task.size)
     right = chance.argmax(axis=1) == truth
     measured, ends = _measured(right, task.confidence, random)
     alone: dict[str, Any] = {
@@ -337,7 +337,7 @@ def _released(
 
 
 def _chances(
-    model: Any, x: Any, truth: IntArray, public: IntArray, target: IntArray, size: int
+    made: Callable[[], Any], x: Any, truth: IntArray, public: IntArray, target: IntArray, size: int
 ) -> FloatArray:
     """The classifier's probability of each value for each person; a floor keeps all possible."""
     chances = np.zeros((len(target), size))
@@ -346,8 +346,12 @@ def _chances(
     else:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that few epochs do not converge is as intended
-            model.fit(x[public], truth[public])
-            chances[:, np.asarray(model.classes_, dtype=int)] = model.predict_proba(x[target])
+            try:
+                model = made()
+                model.fit(x[public], truth[public])
+                chances[:, np.asarray(model.classes_, dtype=int)] = model.predict_proba(x[target])
+            except Exception as error:  # its text may quote a record
+                raise DpradError(f"classifier failed: {told(error)}.") from None
     chances = np.maximum(chances, 1e-9)
     return np.asarray(chances / chances.sum(axis=1, keepdims=True))
 
@@ -389,4 +393,7 @@ def _numbers(values: Column) -> FloatArray | None:
     kinds = {type(v) for v in values if v is not None}
     if not kinds or not kinds <= {int, float}:
         return None
-    return np.array([np.nan if v is None else v for v in values], dtype=float)
+    try:
+        return np.array([np.nan if v is None else v for v in values], dtype=float)
+    except OverflowError:
+        raise DpradError("data holds numbers too large for the classifier; scale them.") from None

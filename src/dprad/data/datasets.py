@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from dprad.data.microdata import CENSUS_KNOWN, TEXAS_KNOWN, census19, find, texas100x
+from dprad.data.microdata import CENSUS_KNOWN, TEXAS_KNOWN, census19, find, materialised, texas100x
 from dprad.data.places import geolife_points, porto_points, visits
-from dprad.errors import DpradError, one_of
+from dprad.errors import DpradError, one_of, told
 from dprad.numerics.arrays import FloatArray, IntArray
 
 __all__ = [
@@ -138,21 +138,19 @@ def adult(directory: Any = None, *, test: bool = False) -> Any:
         prior = dprad.Prior.from_data(dprad.datasets.adult("data"), columns=["age"])
 
     """
-    import duckdb
-
     place = _place("adult", directory)
     if place is None:
         return _fetch("adult").frame
     read = "FROM read_csv({}, header = false, names = $1, delim = ', ', skip = {})"
     query = "SELECT * " + read.format("$2", 0)
-    files = [str(_file(place, "adult.data"))]
+    files = [_file(place, "adult.data")]
     if test:
         # a line of comment comes first, and the labels end in a dot
-        files.append(str(_file(place, "adult.test")))
+        files.append(_file(place, "adult.test"))
         query += " UNION ALL SELECT * REPLACE (rtrim(income, '.') AS income) " + read.format(
             "$3", 1
         )
-    return duckdb.connect().sql(query, params=[ADULT_COLUMNS, *files])
+    return materialised("adult", files, lambda c, f: c.sql(query, params=[ADULT_COLUMNS, *f]))
 
 
 def idx(path: Any) -> Any:
@@ -184,7 +182,7 @@ def idx(path: Any) -> Any:
         raw = file.read_bytes()
         raw = gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
     except (OSError, EOFError, zlib.error) as error:
-        raise DpradError(f"{file} cannot be read: {error}.") from None
+        raise DpradError(f"{file} cannot be read ({told(error)}).") from None
     try:
         if raw[:3] != b"\x00\x00\x08":
             raise ValueError

@@ -12,6 +12,7 @@ import gzip
 import re
 import tempfile
 import threading
+import zlib
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,8 +24,11 @@ from dprad.errors import DpradError, told
 
 # The longest header that is looked at.
 HEADER = 2**20
-# Types of columns whose values are tables themselves.
-NESTED = ("STRUCT", "MAP", "UNION", "LIST", "ARRAY", "JSON")
+# Types of columns whose values are small: numbers, times and (measured) text.
+SMALL = re.compile(
+    r"U?(TINY|SMALL|BIG|HUGE)?INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL\(\d+,\d+\)|BOOLEAN|UUID|VARCHAR"
+    r'|DATE|(TIME|TIMESTAMP)(_S|_MS|_NS|TZ_NS| WITH TIME ZONE)?|INTERVAL|"?NULL"?'
+)
 # Numbers, dates and times of day are no names of columns.
 _DATE = r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}"
 _TIME = r"\d{1,2}:\d\d(:[\d.,]+)? *([ap]m)? *(z|[-+]\d\d:?\d\d)?"
@@ -74,24 +78,10 @@ def opened(data: Any, ordered: bool, glob: bool, limits: Limits | None) -> Itera
 
     files, reader = _files(str(data), glob)
     with tempfile.TemporaryDirectory(prefix="dprad-") as folder:
-        names = _plain_names(files, Path(folder))
-        connection = duckdb.connect(
-            config={
-                "memory_limit": FILE_MEMORY,
-                "temp_directory": folder,
-                "preserve_insertion_order": str(ordered).lower(),
-                "autoinstall_known_extensions": "false",
-                "autoload_known_extensions": "false",
-                "allow_community_extensions": "false",
-            }
-        )
+        names, connection = connected(files, folder, ordered)
         clock = threading.Timer(limits.seconds if limits else 0.0, connection.interrupt)
         clock.daemon = True
         try:
-            allowed = ", ".join("'" + n.replace("'", "''") + "'" for n in names)
-            connection.execute(f"SET allowed_paths = [{allowed}]")
-            connection.execute("SET enable_external_access = false")
-            connection.execute("SET lock_configuration = true")
             if limits is not None:
                 clock.start()
             yield _table(connection, names, files, reader, limits)
@@ -105,6 +95,28 @@ def opened(data: Any, ordered: bool, glob: bool, limits: Limits | None) -> Itera
         finally:
             clock.cancel()
             connection.close()
+
+
+def connected(files: list[Path], folder: str, ordered: bool = True) -> tuple[list[str], Any]:
+    """Names of the files, and a connection that may read them and use its folder: no more."""
+    import duckdb
+
+    names = _plain_names(files, Path(folder))
+    connection = duckdb.connect(
+        config={
+            "memory_limit": FILE_MEMORY,
+            "temp_directory": folder,
+            "preserve_insertion_order": str(ordered).lower(),
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+            "allow_community_extensions": "false",
+        }
+    )
+    allowed = ", ".join("'" + n.replace("'", "''") + "'" for n in names)
+    connection.execute(f"SET allowed_paths = [{allowed}]")
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+    return names, connection
 
 
 def _files(name: str, glob: bool) -> tuple[list[Path], str]:
@@ -177,7 +189,7 @@ def _short(table: Any, limits: Limits) -> None:
     """Refuse values that are no categories or numbers but whole documents."""
     for name, kind in zip(table.columns, map(str, table.types), strict=True):
         quoted = '"' + name.replace('"', '""') + '"'
-        odd = kind in ("BLOB", "BIT") or any(c in kind for c in "[]") or kind.startswith(NESTED)
+        odd = not SMALL.fullmatch(kind)
         long = kind == "VARCHAR" and (
             table.filter(f"strlen({quoted}) > {limits.text}").limit(1).fetchall()
         )
@@ -229,9 +241,12 @@ def _unpacked(file: Path, limits: Limits | None) -> None:
     if limits is None or file.suffix != ".gz":
         return
     size = 0
-    with gzip.open(file) as stream:
-        while size <= limits.unpacked and (part := stream.read(2**20)):
-            size += len(part)
+    try:
+        with gzip.open(file) as stream:
+            while size <= limits.unpacked and (part := stream.read(2**20)):
+                size += len(part)
+    except (OSError, EOFError, zlib.error) as error:
+        raise DpradError(f"data: the file {str(file)!r} cannot be read ({told(error)}).") from None
     if size > limits.unpacked:
         raise DpradError(
             f"data takes more than {limits.unpacked / 1e6:,.0f} MB unpacked. Load a smaller table."

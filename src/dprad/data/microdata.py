@@ -8,10 +8,12 @@ that nobody takes them for quantities.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from dprad.data.files import connected
 from dprad.errors import DpradError, told
 
 ENDINGS = (".parquet", ".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt")
@@ -47,6 +49,8 @@ FILES = {
     "census19": ("psam_pus?.csv", "psam_p??.csv"),
     "texas100x": ("PUDF_base?q2006_tab.txt",),
 }
+# Folders of the tables that were read: a relation may spill until the process ends.
+_FOLDERS: list[Any] = []
 
 
 def census19(path: Any) -> Any:
@@ -73,8 +77,11 @@ def census19(path: Any) -> Any:
                                      known=list(dprad.datasets.CENSUS_KNOWN), public=49_000)
 
     """
-    wanted = (*CENSUS_NUMBERS, *CENSUS_CATEGORIES)
-    rows = _opened("census19", path, wanted)
+    return _opened("census19", path, (*CENSUS_NUMBERS, *CENSUS_CATEGORIES), _people)
+
+
+def _people(rows: Any, wanted: Sequence[str]) -> Any:
+    """People over 16 who work, in the codes of the prepared table."""
     whole = ", ".join(f"TRY_CAST({c} AS DOUBLE) AS {c}" for c in wanted)
     people = rows.query("t", f"SELECT {whole} FROM t").filter("AGEP > 16 AND WKHP > 0")
     lowest, broken = _only(people, "min(RAC1P), max(abs(RAC1P - round(RAC1P)))")
@@ -117,8 +124,11 @@ def texas100x(path: Any) -> Any:
                                      known=list(dprad.datasets.TEXAS_KNOWN), public=49_000)
 
     """
-    wanted = ("THCIC_ID", *TEXAS_NUMBERS, *TEXAS_CATEGORIES)
-    rows = _opened("texas100x", path, wanted)
+    return _opened("texas100x", path, ("THCIC_ID", *TEXAS_NUMBERS, *TEXAS_CATEGORIES), _stays)
+
+
+def _stays(rows: Any, wanted: Sequence[str]) -> Any:
+    """Stays with one of the 100 commonest procedures, in the codes of the prepared table."""
     names = ", ".join(wanted)
     ((raw,),) = rows.query("t", "SELECT bool_or(SEX_CODE IN ('M', 'F')) FROM t").fetchall()
     if raw:
@@ -178,10 +188,10 @@ def find(name: str, directory: Any) -> list[Path]:
     return []
 
 
-def _opened(name: str, path: Any, wanted: Sequence[str]) -> Any:
-    """All rows of the files, as text, after a look at their columns."""
-    import duckdb
-
+def _opened(
+    name: str, path: Any, wanted: Sequence[str], made: Callable[[Any, Sequence[str]], Any]
+) -> Any:
+    """The table that is made of all rows of the files, as text, after a look at their columns."""
     files = [Path(p) for p in path] if isinstance(path, list | tuple) else [Path(path)]
     if len(files) == 1 and files[0].is_dir():
         files = find(name, files[0])
@@ -191,21 +201,43 @@ def _opened(name: str, path: Any, wanted: Sequence[str]) -> Any:
                 f"in {str(path)!r}."
             )
     _readable(name, files)
-    reader = "read_parquet($1)"
+    reader = "read_parquet($1, hive_partitioning = false)"
     if files[0].suffix != ".parquet":
-        reader = "read_csv($1, header = true, all_varchar = true, union_by_name = true)"
-    try:
-        rows = duckdb.connect().sql(f"SELECT * FROM {reader}", params=[[str(f) for f in files]])
+        reader = (
+            "read_csv($1, header = true, all_varchar = true, union_by_name = true, "
+            "hive_partitioning = false)"
+        )
+
+    def table(connection: Any, names: list[str]) -> Any:
+        rows = connection.sql(f"SELECT * FROM {reader}", params=[names])
         missing = [c for c in wanted if c not in rows.columns]
         if missing:
             raise DpradError(
                 f"{name}: {files[0].name} lacks the columns {', '.join(missing)}. The first line "
                 "must hold the names of the columns, in capitals."
             )
-        return rows.query(
-            "t", "SELECT " + ", ".join(f"CAST({c} AS VARCHAR) AS {c}" for c in wanted) + " FROM t"
-        )
-    except duckdb.Error as error:
+        text = ", ".join(f"CAST({c} AS VARCHAR) AS {c}" for c in wanted)
+        return made(rows.query("t", f"SELECT {text} FROM t"), wanted)
+
+    return materialised(name, files, table)
+
+
+def materialised(name: str, files: list[Path], table: Callable[[Any, list[str]], Any]) -> Any:
+    """A table of files, as a relation that was computed: later nothing in the files can fail.
+
+    What DuckDB says of a line that it cannot read quotes it, so only the kind of it is told.
+    """
+    import duckdb
+
+    folder = tempfile.TemporaryDirectory(prefix="dprad-")
+    _FOLDERS.append(folder)
+    try:
+        names, connection = connected([f.resolve() for f in files], folder.name)
+        table(connection, names).create(name)
+        return connection.table(name)
+    except (duckdb.Error, ValueError, RuntimeError) as error:
+        if isinstance(error, DpradError):
+            raise
         raise DpradError(f"{name}: {str(files[0])!r} cannot be read ({told(error)}).") from None
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from dprad.data.files import opened
-from dprad.errors import DpradError, number, one_of
+from dprad.errors import DpradError, number, one_of, told
 from dprad.numerics.arrays import FloatArray, IntArray
 
 # Metres, mean radius.
@@ -107,17 +107,18 @@ def porto_points(path: Any) -> Iterator[FloatArray]:
     if not Path(path).is_file():
         raise DpradError(f"there is no file {str(path)!r}: give the path of Porto's train.csv.")
     csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
-    trips: list[list[float]] = []
-    with Path(path).open(newline="", encoding="utf-8") as file:
+    name = Path(path).name
+    trips: list[str] = []
+    with Path(path).open(newline="", encoding="utf-8", errors="replace") as file:
         rows = csv.DictReader(file)
         if "POLYLINE" not in (rows.fieldnames or ()):
-            raise DpradError(f"{Path(path).name} lacks the column POLYLINE.")
-        for i, row in enumerate(rows, 1):
-            trips += json.loads(row["POLYLINE"])
-            if i % TRIPS == 0:
-                yield np.array(trips, dtype=float).reshape(-1, 2)[:, ::-1]
+            raise DpradError(f"{name} lacks the column POLYLINE.")
+        while (row := _next(rows, name)) is not None:
+            trips.append(row["POLYLINE"])
+            if len(trips) == TRIPS:
+                yield _numbers(_trips(trips, name), name)[:, ::-1]
                 trips = []
-    yield np.array(trips, dtype=float).reshape(-1, 2)[:, ::-1]
+    yield _numbers(_trips(trips, name), name)[:, ::-1]
 
 
 def geolife_points(folder: Any) -> Iterator[FloatArray]:
@@ -147,7 +148,36 @@ def geolife_points(folder: Any) -> Iterator[FloatArray]:
     for file in files:
         with file.open(encoding="ascii", errors="replace") as lines:
             rows = [line.split(",", 2)[:2] for line in lines][HEADER:]
-        yield np.array([r for r in rows if len(r) == 2], dtype=float).reshape(-1, 2)
+        yield _numbers([r for r in rows if len(r) == 2], file.name)
+
+
+# Errors below quote what they cannot read, so only their kind is told.
+def _next(rows: Any, name: str) -> Any:
+    """The next row of a file, None at its end."""
+    try:
+        return next(rows, None)
+    except csv.Error as error:
+        raise DpradError(f"{name}: row {rows.line_num:,} cannot be read ({told(error)}).") from None
+
+
+def _trips(lines: list[str], name: str) -> list[Any]:
+    """The points of trips that are lists of points."""
+    points: list[Any] = []
+    try:
+        for line in lines:
+            points += json.loads(line)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise DpradError(f"{name}: a trip is no list of points ({told(error)}).") from None
+    return points
+
+
+def _numbers(points: list[Any], name: str) -> FloatArray:
+    try:
+        return np.array(points, dtype=float).reshape(-1, 2)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DpradError(
+            f"{name}: a point is no pair of numbers, latitude and longitude ({told(error)})."
+        ) from None
 
 
 def _blocks(given: Any, name: str) -> Iterable[FloatArray]:
@@ -177,7 +207,7 @@ def _checked(given: Any, name: str) -> FloatArray:
         found = found.reshape(-1, 2) if found.size == 0 else found
         if found.ndim != 2 or found.shape[1] != 2:
             raise ValueError
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise DpradError(f"{name} must have two columns, latitude and longitude.") from None
     # NaN fails both
     good = (np.abs(found[:, 0]) <= 90) & (np.abs(found[:, 1]) <= 360)

@@ -247,7 +247,10 @@ def codes(values: Column) -> tuple[IntArray, Column]:
     if values.dtype != object:
         values_, ranks = distinct(values)
         return ranks, values_
-    unique = set(values)
+    try:
+        unique = set(values)
+    except TypeError:
+        raise DpradError("data holds lists or the like; choose other columns.") from None
     present = [v for v in unique if v is not None]
     try:
         present.sort()

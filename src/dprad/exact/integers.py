@@ -45,8 +45,8 @@ def solve_whole(
         points, codes, high = np.zeros(1), np.zeros(len(pi), dtype=np.intp), 0.0
     if high - low > MAX_SPAN:
         raise DpradError(
-            f"{type(mechanism).__name__} over a range of {high - low:g} has too many outputs to "
-            "sum. Laplace or Gaussian with the same parameters has nearly the same risk."
+            f"{type(mechanism).__name__} over so wide a range has too many outputs to sum. Laplace "
+            "or Gaussian with the same parameters has nearly the same risk."
         )
 
     # as if clamped to the first and the last output, which also stand for all beyond

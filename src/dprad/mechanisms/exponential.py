@@ -73,8 +73,8 @@ class Exponential(Finite):
         given = number(given, "sensitivity", low=0)
         if given < spread * (1 - 1e-12):
             raise DpradError(
-                f"sensitivity must cover the utilities, which differ by {spread:g} between records,"
-                f" but is {given:g}."
+                "sensitivity must cover the utilities, which differ by more between records, but "
+                f"is {given:g}."
             )
         object.__setattr__(self, "sensitivity", given)
 

@@ -291,12 +291,13 @@ def _failing(value: float, search: Search) -> float:
 def _unattainable(limit: UnattainableError, trial: _Trial, target: float) -> str:
     what, name = trial.dial.called("the mechanism"), trial.dial.name
     risk = explain.MEASURES.get(trial.measure, f"bound {trial.measure}")
+    # a value in units of the sensitivity would tell it, and that may be the range of the data
+    at = "" if trial.dial.scaled else f"{name or 'value'} = {limit.value:g}"
     if limit.every:
         values = f"every {name or 'value'}{' tried' if limit.sampled else ''}"
         return (
             f"{values} meets max_risk = {target:g}: the {risk} of {what} does not "
-            f"exceed {limit.extreme:.6g} (at {name or 'value'} = {limit.value:g}). There is "
-            "nothing to calibrate."
+            f"exceed {limit.extreme:.6g}{at and f' (at {at})'}. There is nothing to calibrate."
         )
     if target == 0:
         return (
@@ -306,6 +307,5 @@ def _unattainable(limit: UnattainableError, trial: _Trial, target: float) -> str
     hint = more if trial.estimated else ""
     return (
         f"no {name or 'value'} in the search range meets max_risk = {target:g}: the "
-        f"{risk} of {what} is still {limit.extreme:.6g} at {name or 'value'} = {limit.value:g}."
-        f"{hint}"
+        f"{risk} of {what} is still {limit.extreme:.6g}{at and f' at {at}'}.{hint}"
     )

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from dprad.errors import DpradError, interval, number
+from dprad.errors import DpradError, interval, number, told
 from dprad.game.game import Classes
 from dprad.game.query import columns_read
 from dprad.game.question import Question
@@ -23,7 +23,7 @@ class Dial:
     """A parameter of `family`, by `name` (empty: its only argument), with `fixed` other arguments.
 
     `rising` says whether risk grows with the value (None: unknown). The search range is `low` to
-    `high`.
+    `high`; `scaled` if it is in units of the sensitivity.
     """
 
     family: Callable[..., Any]
@@ -33,6 +33,7 @@ class Dial:
     high: float
     rising: bool | None
     whole: bool
+    scaled: bool = False
 
     @classmethod
     def of(
@@ -61,7 +62,8 @@ class Dial:
         own = kind is not None and kind.noise is not None and kind.noise.name == name
         most = kind.highest if kind is not None and own else math.inf
         high = min(usual.high * unit, most)
-        return cls(family, name, fixed, usual.low * unit, high, usual.rising, usual.whole)
+        turns = usual.rising, usual.whole, usual.scaled
+        return cls(family, name, fixed, usual.low * unit, high, *turns)
 
     @classmethod
     def to_set(
@@ -90,7 +92,9 @@ class Dial:
                 return self.family(**{self.name: argument}, **self.fixed)
             return self.family(argument)
         except TypeError as error:
-            raise DpradError(f"{self.called('the function')} cannot be made: {error}.") from None
+            what = f"{self.called('the function')} cannot be made"
+            ours = isinstance(self.family, type)  # of a class: which arguments it lacks
+            raise DpradError(f"{what}: {error if ours else told(error)}.") from None
 
     def start(self, target: float, question: Question) -> float:
         """Where the search starts: the guess of the family, or the middle of the range."""

@@ -982,3 +982,43 @@ def test_a_clock_ends_running_again_and_that_is_said(tmp_path, monkeypatch):
     audit(noisy_coin, state=tmp_path / "state", **question)
     again = audit(noisy_coin, state=tmp_path / "state", max_seconds=0, **question)
     assert again.trials == 15_000 and 14_000 < again.unverified < 15_000
+
+
+# -- found by a ninth reader -----------------------------------------------------------------------
+@pytest.mark.parametrize("name", ["profile", "trace", "sched"])
+def test_own_modules_named_like_pythons_are_part_of_it(name, tmp_path):
+    """What is part of Python is told by where it is, not by its name."""
+    (tmp_path / "script.py").write_text(
+        f"import {name} as own\nfrom dprad.verbs.audit.fingerprint import digest\n"
+        "from dprad.verbs.audit.sources import installed\n"
+        "def run(record, rng):\n    return own.flip(record, rng)\n"
+        f"def late(record, rng):\n    import {name}\n    return {name}.flip(record, rng)\n"
+        f"print(digest(run), digest(late), installed('{name}'))\n"
+    )
+    command, seen = [sys.executable, str(tmp_path / "script.py")], []
+    for share in (0.7, 0.99):
+        (tmp_path / f"{name}.py").write_text(
+            f"def flip(record, rng):\n    return record if rng.random() < {share} else 1 - record\n"
+        )
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        seen.append(done.stdout.split())
+    (run, late, own), (run2, late2, _) = seen
+    assert own == "False" and run != run2 and late != late2
+
+
+def test_pythons_own_modules_are_not_ones_own():
+    import types
+
+    from dprad.verbs.audit.sources import installed, of_module
+
+    for name in ("builtins", "sys", "os", "time", "math", "json", "collections.abc", "profile",
+                 "_frozen_importlib", "zipimport", "ctypes", "winreg", "nt"):  # fmt: skip
+        assert installed(name) and of_module(name) == sys.version, name
+    made = types.ModuleType("sched")  # without a file: made while running
+    before = sys.modules.get("sched")
+    sys.modules["sched"] = made
+    try:
+        assert not installed("sched")
+    finally:
+        sys.modules.pop("sched") if before is None else sys.modules.update(sched=before)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dprad.errors import DpradError
+from dprad.errors import DpradError, told
 from dprad.model.guarantees.base import Guarantee
 from dprad.model.guarantees.neighbours import explains_neighbours
 from dprad.model.privacy_loss import MAX_LOSS, PrivacyLoss
@@ -62,8 +62,8 @@ class Profile(Guarantee):
         flat = np.ravel(epsilon)
         try:
             value = np.array([float(self.function(float(e))) for e in flat])
-        except (TypeError, ValueError, ArithmeticError) as error:
-            raise DpradError(f"function must return a number, but raised: {error}.") from None
+        except Exception as error:
+            raise DpradError(f"function must return a number, but raised {told(error)}.") from None
         value = value.reshape(epsilon.shape)
         bad = ~((value >= -ROUNDING) & (value <= 1 + ROUNDING))
         if np.any(bad):

@@ -187,6 +187,11 @@ def _write(page: Page, path: Any) -> Path:
     """Write beside the file first, then replace it: never half a report."""
     file, text = Path(path), _render(page)
     try:
+        if planted(file):
+            raise DpradError(
+                f"{file} leads through a link that somebody else put into a folder that others may "
+                "write. Name the file itself, or another one."
+            )
         if not replaceable(file):
             with file.open("a", encoding="utf-8") as out:
                 out.write(text)
@@ -208,6 +213,31 @@ def _write(page: Page, path: Any) -> Path:
     except OSError as error:
         raise DpradError(f"{file} cannot be written: {error.strerror}.") from None
     return file
+
+
+def planted(file: Path) -> bool:
+    """Whether a link on the way is neither ours nor the folder's owner's, where others may write.
+
+    Linux refuses most of these itself, unless told not to.
+    """
+    todo, at = list(reversed(file.absolute().parts)), Path(file.absolute().anchor)
+    for _ in range(1000):
+        if not todo:
+            break
+        step = at / todo.pop()
+        if not step.is_symlink():
+            at = step
+            continue
+        folder = at.stat()
+        trusted = (os.getuid(), folder.st_uid) if hasattr(os, "getuid") else (_owner(step),)
+        if folder.st_mode & 0o022 and _owner(step) not in trusted:
+            return True
+        todo += reversed(Path(os.readlink(step)).parts)  # noqa: PTH115
+    return False
+
+
+def _owner(link: Path) -> int:
+    return link.lstat().st_uid
 
 
 def replaceable(file: Path) -> bool:

@@ -21,6 +21,11 @@ SAID = (
     "Risks are rounded up to hundredths, and noise to two digits on the safe side (to more where "
     "two would not do), so that this report does not reveal how many people have a rare value."
 )
+WHY = {
+    "every": "every value stays within it",
+    "none": "no value stays within it",
+    "error": "could not be computed; calibrate says why",
+}
 
 
 def published(result: Any) -> Any:
@@ -39,11 +44,8 @@ def published(result: Any) -> Any:
 
 
 def why(reason: Reason | None) -> str:
-    """Why there is no plan, without the number in the message."""
-    if reason is None:
-        return ""
-    short = {"every": "every value stays within it", "none": "no value stays within it"}
-    return short.get(reason.outcome, reason.text)
+    """Why there is no plan, without its message, which may hold numbers of the data."""
+    return "" if reason is None else WHY[reason.outcome]
 
 
 def planned(plan: Calibration, holds: Callable[[float], bool]) -> Calibration:
@@ -112,7 +114,8 @@ def _audit(result: Audit) -> Audit:
 
 
 def _note(note: str) -> str:
-    """A note with rounded numbers, and without the number of distinct records."""
+    """A note with rounded numbers, without the number of distinct records or a solver's words."""
+    note = re.sub(r"^(no model-based estimate):.*", r"\1", note, flags=re.S)
     note = re.sub(r"( record number [\d,]+) of [\d,]+", r"\1", note)
     return re.sub(r"\d*\.\d{3,}(e-?\d+)?", lambda m: f"{_up(float(m.group())):.2f}", note)
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dis
-import sys
 import types
 from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
-from dprad.verbs.audit.sources import installed
+from dprad.verbs.audit.sources import installed, standard
 
 # Functions that import a module by its name.
 _BY_NAME = {"import_module", "__import__"}
@@ -97,7 +96,7 @@ def reached(thing: Any) -> list[str]:
         seen.add(id(one))
         top = home.partition(".")[0]
         tops.add(top)
-        if top == "dprad" or top in sys.stdlib_module_names:
+        if top == "dprad" or standard(top):
             continue
         if isinstance(one, type):
             todo += [_inside(f) for _, f in sorted(vars(one).items()) if _followed(_inside(f))]

@@ -194,14 +194,19 @@ class Model:
 
         def family(at: float) -> Mechanism:
             try:
-                return as_mechanism(thing(at), "model")
-            except TypeError as error:
+                made = thing(at)
+            except Exception as error:
                 if not isinstance(thing, type):
+                    raise DpradError(
+                        f"model failed at epsilon = {at:g} ({told(error)}). Call it to see why."
+                    ) from None
+                if not isinstance(error, TypeError):
                     raise
                 raise DpradError(
                     f"model takes an object, or a function epsilon -> mechanism, but got the class "
                     f"{thing.__name__}, which needs more than an epsilon ({told(error)})."
                 ) from None
+            return as_mechanism(made, "model")
 
         return cls(family(min(epsilon, LARGE)), family, given)
 

@@ -21,6 +21,10 @@ from typing import Any
 INSTALLED = tuple(
     {sysconfig.get_path(p) + os.sep for p in ("stdlib", "platstdlib", "purelib", "platlib")}
 )
+# Folders of Python itself alone, and those in them that hold installed packages.
+PYTHON = (*(sysconfig.get_path(p) + os.sep for p in ("stdlib", "platstdlib")),
+          os.path.dirname(os.__file__) + os.sep)  # fmt: skip  # noqa: PTH120
+PACKAGES = ("site-packages", "dist-packages")
 
 
 def found(module: str, package: str | None) -> str:
@@ -124,10 +128,25 @@ def installed(module: str | None) -> bool:
     top = (module or "builtins").partition(".")[0]
     if top == "__main__":
         return False
-    if top == "dprad" or top in sys.builtin_module_names or top in sys.stdlib_module_names:
+    if top == "dprad" or standard(top):
         return True
     places = _places(top)
     return bool(places) and all(place.startswith(INSTALLED) for place in places)
+
+
+def standard(top: str) -> bool:
+    """Whether a module is part of Python, by where it is: one's own may have the same name."""
+    if top not in sys.stdlib_module_names:
+        return False
+    places = _places(top)
+    if top in sys.modules and not places:  # compiled into Python, or made while running
+        spec = _about(top, "__spec__")
+        return isinstance(spec, ModuleSpec) and spec.origin in ("built-in", "frozen")
+    return all(
+        place in ("built-in", "frozen")
+        or (place.startswith(PYTHON) and not set(PACKAGES) & set(pathlib.Path(place).parts))
+        for place in places
+    )
 
 
 def _places(top: str) -> list[str]:
@@ -142,7 +161,7 @@ def _places(top: str) -> list[str]:
 def of_module(name: str) -> str:
     """Version and file of an installed package; all files of the user's own package."""
     top = name.partition(".")[0]
-    if top in sys.stdlib_module_names:
+    if standard(top):
         return sys.version
     if installed(name):
         try:
