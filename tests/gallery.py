@@ -1,9 +1,9 @@
 """Broken mechanisms, each with the one it should have been, written from published descriptions.
 
-`gallery_runs.py` has the mechanisms, functions run(record, rng). A `Case` has the true epsilon of the
-broken one, and `odds`, ln p(output | second) / p(output | first) for the two records that are easiest
-to tell apart (`gallery_laws.py`): epsilons are checked against it, and the least number of calls that
-refutes the claim follows from it.
+`gallery_runs.py` has the mechanisms, functions run(record, rng). A `Case` has the true epsilon of
+the broken one, and `odds`, ln p(output | second) / p(output | first) for the two records that are
+easiest to tell apart (`gallery_laws.py`): epsilons are checked against it, and the least number of
+calls that refutes the claim follows from it.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ TRAINED = ApproxDP(1.0, float(_POISSON.delta(1.0)), **ADD)
 @dataclass(frozen=True, kw_only=True)
 class Case:
     """`true` is the least epsilon (with the delta of the claim) that the broken one keeps on its
-    records. At the outputs `extreme` the odds come within 0.001 of it, or are infinite. `absent`: the
-    first data set is one without the record. `local`: outputs are read by LDP Auditor.
+    records. At the outputs `extreme` the odds come within 0.001 of it, or are infinite. `absent`:
+    the first data set is one without the record. `local`: outputs are read by LDP Auditor.
     """
 
     name: str

@@ -40,8 +40,8 @@ def own_range(y, few=0.8, many=9.9, means=(0.5, 1.45)):
 
 
 def floating(y):
-    """In doubles, 1 + noise lies on the coarser of the grids of y and of y - 1, and noise on that of
-    y. Low bits are taken to be uniform.
+    """In doubles, 1 + noise lies on the coarser of the grids of y and of y - 1, and noise on that
+    of y. Low bits are taken to be uniform.
     """
     own, other = np.spacing(abs(y)), np.spacing(abs(y - 1.0))
     if other > own and math.fmod(y, other):
@@ -85,7 +85,7 @@ def oue_ored(bits, q=1 / (math.e + 1)):
 @cache
 def _line():
     """Points and steps of an integral over the threshold or the second largest."""
-    x = np.linspace(-60, 60, 24_001)
+    x = np.linspace(-60, 60, 6_001)
     return x, x[1] - x[0]
 
 

@@ -89,7 +89,9 @@ def snapped(record, rng):
     return math.floor(64 * (record + rng.laplace(0, 1.0))) / 64
 
 
-def geometric(rng, ratio=math.exp(-1.0)):
+def geometric(rng):
+    """Two-sided, epsilon 1."""
+    ratio = math.exp(-1.0)
     return int(rng.geometric(1 - ratio) - rng.geometric(1 - ratio))
 
 
