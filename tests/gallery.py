@@ -1,167 +1,126 @@
-"""Broken mechanisms, and sound ones, written from their published descriptions.
+"""Broken mechanisms, each with the one it should have been, written from published descriptions.
 
-Each is a function run(record, rng); `CASES` has name, function, records, claim and true epsilon.
+`gallery_runs.py` has the mechanisms, functions run(record, rng). A `Case` has the true epsilon of
+the broken one, and `odds`, ln p(output | second) / p(output | first) for the two records that are
+easiest to tell apart (`gallery_laws.py`): epsilons are checked against it, and the least number of
+calls that refutes the claim follows from it.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
+import gallery_laws as laws
+import gallery_runs as runs
+from dprad import ApproxDP, GaussianDP, Guarantee, PureDP
+from dprad.accounting import dpsgd
 
 INF = math.inf
+REPLACE, ADD = {"neighbours": "replace-one"}, {"neighbours": "add-remove"}
+ONE, HALF = PureDP(1.0, **REPLACE), PureDP(0.5, **REPLACE)
+STABLE = ApproxDP(1.0, runs.DELTA, **ADD)
+# of Poisson batches: four steps, a quarter of the records each
+_POISSON = dpsgd(noise_multiplier=laws.SIGMA, sample_rate=0.25, steps=4)
+TRAINED = ApproxDP(1.0, float(_POISSON.delta(1.0)), **ADD)
 
 
-# -- additive noise ------------------------------------------------------------------------------
-def laplace(record, rng):
-    """Scale 1 on a number that moves by 1: epsilon 1."""
-    return record + rng.laplace(0, 1.0)
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """`true` is the least epsilon (with the delta of the claim) that the broken one keeps on its
+    records. At the outputs `extreme` the odds come within 0.001 of it, or are infinite. `absent`:
+    the first data set is one without the record. `local`: outputs are read by LDP Auditor.
+    """
+
+    name: str
+    run: Callable[..., Any]
+    sound: Callable[..., Any]
+    odds: Callable[[Any], float]
+    true: float
+    extreme: tuple[Any, ...]
+    records: tuple[Any, ...] = (0, 1)
+    claim: Guarantee = ONE
+    bits: bool = False
+    absent: bool = False
+    local: bool = False
+
+    @property
+    def pair(self) -> tuple[Any, Any]:
+        """The two data sets of `odds`."""
+        return (None, self.records[0]) if self.absent else (self.records[0], self.records[-1])
 
 
-def laplace_half_scale(record, rng):
-    return record + rng.laplace(0, 0.5)
+TEN = tuple(range(10))
+ENDS, PERSON = (-60.0, 60.0), ("Ann",)
 
 
-def laplace_third_sensitivity(record, rng):
-    """The number moves by 3, the noise is for 1."""
-    return 3 * record + rng.laplace(0, 1.0)
-
-
-def histogram_scale_epsilon(record, rng):
-    """Two counts, one of which moves by 1; noise of scale eps = 0.5 instead of 1/eps = 2."""
-    counts = np.array([5.0 + record, 7.0])
-    return (counts + rng.laplace(0, 0.5, 2)).tolist()
-
-
-# -- local randomisers ---------------------------------------------------------------------------
-def grr(record, rng, m=10, epsilon=1.0, p_size=None):
-    p = math.exp(epsilon) / (math.exp(epsilon) + (p_size or m) - 1)
-    if rng.random() < p:
-        return record
-    other = int(rng.integers(m - 1))
-    return other + (other >= record)
-
-
-def grr_wrong_size(record, rng):
-    return grr(record, rng, m=10, p_size=5)
-
-
-def oue(record, rng, m=10, epsilon=1.0):
-    bits = rng.random(m) < 1 / (math.exp(epsilon) + 1)
-    bits[record] = rng.random() < 0.5
-    return bits.astype(int).tolist()
-
-
-def oue_ored(record, rng, m=10, epsilon=1.0):
-    """The true bit is or-ed with its noise."""
-    bits = rng.random(m) < 1 / (math.exp(epsilon) + 1)
-    bits[record] |= rng.random() < 0.5
-    return bits.astype(int).tolist()
-
-
-def subset_always(record, rng, m=10, w=3):
-    others = np.delete(np.arange(m), record)
-    chosen = rng.choice(others, size=w - 1, replace=False)
-    return sorted([record, *chosen.tolist()])
-
-
-def hashing_double(record, rng, epsilon=1.0, buckets=2):
-    """Local hashing run at twice its epsilon; the seed is part of the output."""
-    seed = int(rng.integers(64))
-    own = (record * 2654435761 + seed * 40503) % 2**16 % buckets
-    p = math.exp(2 * epsilon) / (math.exp(2 * epsilon) + buckets - 1)
-    return (seed, int(own if rng.random() < p else 1 - own))
-
-
-def fixed_seed(record, rng):
-    del rng
-    return record + float(np.random.default_rng(1000 + record).laplace(0, 1.0))
-
-
-def reveals(record, rng):
-    return record if rng.random() < 0.9 else -1
-
-
-def ignores(record, rng):
-    del record
-    return float(rng.normal())
-
-
-# -- selection -----------------------------------------------------------------------------------
-def noisy_max(record, rng):
-    """Five counts, of which one moves up and the others down by 1; noise for epsilon 1."""
-    counts = np.array([1.0, 0, 0, 0, 0]) if record == 0 else np.array([0.0, 1, 1, 1, 1])
-    return int(np.argmax(counts + rng.laplace(0, 2.0, 5)))
-
-
-def noisy_max_with_value(record, rng):
-    """Releases the noisy value as well: each of five answers moves by 1, at scale 2."""
-    noisy = np.array([1.0] * 5) + record + rng.laplace(0, 2.0, 5)
-    return float(np.max(noisy))
-
-
-def _svt(answers, rng, *, threshold_scale, query_scale, cutoff, value=False, reset=False):
-    """Above-threshold in the variants of Lyu et al.; a list of True, False (or the value)."""
-    noise = rng.laplace(0, threshold_scale)
-    found, count = [], 0
-    for answer in answers:
-        nu = rng.laplace(0, query_scale) if query_scale else 0.0
-        if answer + nu >= noise:
-            found.append(round(float(answer + nu), 12) if value else True)
-            count += 1
-            if reset:
-                noise = rng.laplace(0, threshold_scale)
-            if cutoff is not None and count >= cutoff:
-                break
-        else:
-            found.append(False)
-    return found
-
-
-def svt1(record, rng):
-    """Algorithm 1, epsilon 1, one positive answer: threshold 2/eps, queries 4/eps."""
-    answers = [record] * 5
-    return _svt(answers, rng, threshold_scale=2.0, query_scale=4.0, cutoff=1)
-
-
-def svt3(record, rng):
-    """Algorithm 3 releases the noisy answer itself."""
-    answers = [0.0] * 3 + [1.0] if record == 0 else [1.0] * 3 + [0.0]
-    return _svt(answers, rng, threshold_scale=2.0, query_scale=2.0, cutoff=1, value=True)
-
-
-def svt5(record, rng):
-    """Algorithm 5 adds no noise to the queries and has no cut-off."""
-    answers = [0.0, 1.0] if record == 0 else [1.0, 0.0]
-    return _svt(answers, rng, threshold_scale=2.0, query_scale=0.0, cutoff=None)
-
-
-def svt6(record, rng):
-    """Algorithm 6 has no cut-off, and noise that does not grow with the answers: ten queries."""
-    answers = [0.0] * 5 + [1.0] * 5 if record == 0 else [1.0] * 5 + [0.0] * 5
-    return _svt(answers, rng, threshold_scale=2.0, query_scale=2.0, cutoff=None)
-
-
-BROKEN = [
-    ("laplace, half the scale", laplace_half_scale, [0, 1], 1.0, 2.0),
-    ("laplace, a third of the sensitivity", laplace_third_sensitivity, [0, 1], 1.0, 3.0),
-    ("grr, p of another size", grr_wrong_size, list(range(10)), 1.0, 1.811),
-    ("oue, or-ed", oue_ored, list(range(10)), 1.0, 1.551),
-    ("subset, always the truth", subset_always, list(range(10)), 1.0, INF),
-    ("hashing at twice epsilon", hashing_double, list(range(10)), 1.0, 2.0),
-    ("a fixed seed", fixed_seed, [0, 1], 1.0, INF),
-    ("noisy max with its value", noisy_max_with_value, [0, 1], 1.0, 2.5),
-    ("svt 3", svt3, [0, 1], 1.0, INF),
-    ("svt 5", svt5, [0, 1], 1.0, INF),
-    ("svt 6", svt6, [0, 1], 1.0, 4.031),
-    ("histogram, scale epsilon", histogram_scale_epsilon, [0, 1], 0.5, 2.0),
-    ("reveals its input", reveals, [0, 1, 2], 1.0, INF),
-]
-SOUND = [
-    ("laplace", laplace, [0, 1], 1.0),
-    ("grr", grr, list(range(10)), 1.0),
-    ("oue", oue, list(range(10)), 1.0),
-    ("svt 1", svt1, [0, 1], 1.0),
-    ("noisy max", noisy_max, [0, 1], 1.0),
-    ("ignores its input", ignores, [0, 1], 1.0),
-]
+CASES = (
+    Case(name="laplace, half the scale", run=runs.half_scale, sound=runs.laplace,
+         odds=lambda y: laws.moved(y, 1, 0.5), true=2.0, extreme=ENDS),
+    Case(name="laplace, a third of the sensitivity", run=runs.third_sensitivity,
+         sound=runs.full_sensitivity, odds=lambda y: laws.moved(y, 3), true=3.0, extreme=ENDS),
+    Case(name="histogram, scale epsilon", run=runs.histogram_scale_epsilon, sound=runs.histogram,
+         odds=lambda y: laws.moved(y[0] - 5, 1, 0.5), true=2.0, extreme=((0.0, 0.0), (9.0, 0.0)),
+         claim=HALF),
+    Case(name="truncated noise", run=runs.truncated, sound=runs.laplace, odds=laws.truncated,
+         true=INF, extreme=(-2.5, 3.5)),
+    Case(name="one of two sums", run=runs.one_of_two_sums, sound=runs.two_sums,
+         odds=lambda y: laws.moved(y[0]) + laws.moved(y[1] - 9), true=2.0,
+         extreme=((-1.0, 0.0), (2.0, 20.0))),
+    Case(name="reused noise", run=runs.reused_noise, sound=runs.two_answers,
+         odds=lambda y: INF if y[0] - y[1] > -4.5 else -INF, true=INF,
+         extreme=((0.0, 5.0), (1.0, 5.0))),
+    Case(name="range of the data", run=runs.mean_own_range, sound=runs.mean_fixed_range,
+         odds=laws.own_range, true=INF, extreme=(1e9,), records=(0.5, 10.0)),
+    Case(name="floating-point noise", run=runs.laplace, sound=runs.snapped, odds=laws.floating,
+         true=INF, extreme=(2.0**-60,), bits=True),
+    Case(name="rounded before noise", run=runs.round_then_count, sound=runs.count_then_round,
+         odds=lambda y: laws.moved(y - 10, 5), true=5.0, extreme=(0, 10, 15, 30)),
+    Case(name="gaussian, mu 1.5 for 1", run=runs.gaussian_too_little, sound=runs.gaussian,
+         odds=lambda y: 1.5 * y - 1.125, true=GaussianDP(1.5, **REPLACE).epsilon_at(1e-6),
+         extreme=(), claim=GaussianDP(1.0, **REPLACE)),
+    Case(name="a fixed seed", run=runs.fixed_seed, sound=runs.laplace,
+         odds=lambda y: INF if y == runs.fixed_seed(1, None) else -INF, true=INF,
+         extreme=(runs.fixed_seed(0, None), runs.fixed_seed(1, None))),
+    Case(name="budget spent twice", run=runs.budget_twice, sound=runs.both_answers,
+         odds=lambda y: laws.moved(y[0]) + 2 * y[1] - 1, true=2.0, extreme=((-1.0, 0), (2.0, 1))),
+    Case(name="grr, p of another size", run=runs.grr_wrong_size, sound=runs.grr, odds=laws.grr,
+         true=1.811, extreme=(0, 9), records=TEN, local=True),
+    Case(name="oue, or-ed", run=runs.oue_ored, sound=runs.oue, odds=laws.oue_ored, true=1.551,
+         extreme=((1, *[0] * 9), (0, *[1] * 9)), records=TEN, local=True),
+    Case(name="unary, the budget of one bit", run=runs.unary_one_bit, sound=runs.unary,
+         odds=lambda y: 2.0 * (y[-1] - y[0]), true=2.0, extreme=((1, *[0] * 9),), records=TEN,
+         local=True),
+    Case(name="subset, always the truth", run=runs.subset_always, sound=runs.subset,
+         odds=lambda y: 0.0 if 0 in y and 9 in y else INF if 9 in y else -INF, true=INF,
+         extreme=((0, 1, 2),), records=TEN, local=True),
+    Case(name="hashing at twice epsilon", run=runs.hashing_double, sound=runs.hashing,
+         odds=laws.hashing, true=2.0, extreme=tuple((s, b) for s in range(64) for b in (0, 1)),
+         records=TEN),
+    Case(name="reveals its input", run=runs.reveals, sound=runs.grr_three,
+         odds=lambda y: {-1: 0.0, 0: -INF, 2: INF}[y], true=INF, extreme=(0,), records=(0, 1, 2),
+         local=True),
+    Case(name="noisy max with its value", run=runs.noisy_max_with_value, sound=runs.max_value,
+         odds=laws.largest, true=2.5, extreme=(-50.0,)),
+    Case(name="noisy max with the gap", run=runs.max_and_gap_one_way, sound=runs.max_and_gap,
+         odds=laws.gap, true=2.0, extreme=((0, 20.0),)),
+    Case(name="svt 3", run=runs.svt3, sound=runs.svt1, odds=laws.svt3, true=1.836,
+         extreme=((False, False, False, 1.0),)),
+    Case(name="svt 4", run=runs.svt4, sound=runs.svt1_half,
+         odds=lambda y: laws.svt(y, 5, 8.0, 8 / 3), true=2.637,
+         extreme=(tuple([False] * 5 + [True] * 4),), claim=HALF),
+    Case(name="svt 5", run=runs.svt5, sound=runs.svt1, odds=laws.svt5, true=INF,
+         extreme=((True, False),)),
+    Case(name="svt 6", run=runs.svt6, sound=runs.svt1, odds=laws.svt, true=4.031,
+         extreme=(tuple([False] * 5 + [True] * 5),)),
+    Case(name="stability, threshold on the truth", run=runs.true_threshold, sound=runs.one_of_two,
+         odds=lambda y: INF if y else -INF, true=INF, extreme=({},), records=PERSON,
+         claim=STABLE, absent=True),
+    Case(name="stability, threshold too low", run=runs.only_one_low, sound=runs.only_one,
+         odds=laws.only_one_low, true=INF, extreme=({"rare": 3.0},), records=PERSON, claim=STABLE,
+         absent=True),
+    Case(name="shuffled, not sampled", run=runs.shuffled_steps, sound=runs.poisson_steps,
+         odds=laws.shuffled, true=2.899, extreme=(), records=PERSON, claim=TRAINED, absent=True),
+)  # fmt: skip

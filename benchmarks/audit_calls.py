@@ -1,0 +1,213 @@
+"""How many calls does it take to refute the broken mechanisms of the gallery? (`bench_audit.py`)
+
+For each: the floor, ln(1/alpha) over the relative entropy between the truth and what the claim
+allows (docs/theory/audit.md), from the true likelihoods; the calls that `audit` needs,
+sequentially; and those of two peers, for which calls are added until an audit of that size refutes the claim (an
+advantage: they are not charged for looking).
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+from scipy.stats import norm
+from threadpoolctl import threadpool_limits
+
+from dprad import GaussianDP, Prior, PureDP, audit
+from dprad.numerics.intervals import clopper_pearson
+from dprad.paper.auditor import lower_bound
+from dprad.verbs.audit.allowed import cell_bets, growth, posterior_bets
+from dprad.verbs.audit.coordinates import Reader
+from dprad.verbs.audit.learners import together
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from gallery import CASES
+
+ALPHA, MOST, DRAWS = 0.05, 20_000, 10_000
+SIZES = np.unique(np.geomspace(32, MOST, 28).astype(int) // 4 * 4).tolist()
+
+
+# -- the floor -------------------------------------------------------------------------------------
+def floor(case):
+    """Calls; for other than pure claims those of bets on one set, chosen with the truth."""
+    rng = np.random.default_rng(0)
+    odds = [np.array([case.odds(case.run(z, rng)) for _ in range(DRAWS)]) for z in case.pair]
+    if isinstance(case.claim, PureDP):
+        at, finite = np.array([case.claim.epsilon]), [np.clip(o, -700, 700) for o in odds]
+        each = [posterior_bets(o, at)[:, 0, z].mean() for z, o in enumerate(finite)]
+        speed = (each[0] + each[1]) / 2
+    else:
+        cuts = np.unique(np.quantile(np.concatenate(odds), np.linspace(0, 1, 400), method="lower"))
+        a, b = (np.array([(o >= t).mean() for t in cuts]) for o in odds)
+        pay = cell_bets(a, b, case.claim)
+        speed = growth(np.clip(a, 1e-12, 1 - 1e-12), np.clip(b, 1e-12, 1 - 1e-12), pay).max()
+    return math.log(1 / ALPHA) / speed
+
+
+# -- ours ------------------------------------------------------------------------------------------
+def ours(case, seed):
+    absent = {"absent": None} if case.absent else {}
+    result = audit(
+        case.run, claim=case.claim, prior=Prior.from_counts(dict.fromkeys(case.records, 1)),
+        trials=MOST, confidence=1 - ALPHA, sequential=True, bits=case.bits, rng=seed, **absent,
+    )  # fmt: skip
+    return result.trials + result.studied if result.verdict == "violated" else math.inf
+
+
+# -- peers -----------------------------------------------------------------------------------------
+def event(case, seed):
+    """A set of outputs chosen from half of the calls, Clopper and Pearson on the other half: the
+    idea of DP-Sniper (Bichsel et al. 2021), with the learners of dprad.
+    """
+    rng = np.random.default_rng(seed)
+    secret = rng.permutation(np.arange(MOST) % 2)
+    outputs, reader = [], Reader(case.bits)
+    for n in SIZES:
+        outputs += [case.run(case.pair[z], rng) for z in secret[len(outputs) : n]]
+        rows, half = reader.rows(outputs), n // 2
+        try:
+            learned = together(rows.take(slice(half)), secret[:half], seed)
+        except ValueError:  # too few of one kind
+            continue
+        odds = learned(rows.take(slice(half, n)))
+        if _refutes(learned.tried, secret[:half], odds, secret[half:n], case.claim):
+            return n
+    return math.inf
+
+
+def _refutes(tried, known, odds, secret, claim):
+    """The set that looks best in the first half refutes the claim in the second."""
+    best, chosen = 0.0, None
+    for side in (1, -1):
+        for cut in np.unique(np.quantile(side * tried, np.linspace(0, 1, 60), method="lower")):
+            found = _bounded(side * tried >= cut, known, side, claim)
+            if found > best:
+                best, chosen = found, (side, cut)
+    if chosen is None:
+        return False
+    side, cut = chosen
+    return _bounded(side * odds >= cut, secret, side, claim) > 1.0
+
+
+def _bounded(inside, secret, side, claim):
+    """The lower bound from a set, over the claim."""
+    own = int(side > 0)
+    hits = [(int(inside[secret == z].sum()), int((secret == z).sum())) for z in (own, 1 - own)]
+    if min(n for _, n in hits) == 0:
+        return 0.0
+    p, q = clopper_pearson(*hits[0], 1 - ALPHA)[0], clopper_pearson(*hits[1], 1 - ALPHA)[1]
+    if isinstance(claim, GaussianDP):
+        return float(norm.ppf(p) - norm.ppf(q)) / claim.mu
+    epsilon, delta = claim.point
+    return math.log((p - delta) / q) / epsilon if p > delta else 0.0
+
+
+def two_values(case, seed):
+    """LDP Auditor: two values, a guess that is the output or a member of it."""
+    if not case.local:
+        return None
+    rng, m = np.random.default_rng(seed), len(case.records)
+    named = [[], []]
+    for n in SIZES:
+        for z, record in enumerate((0, m - 1)):
+            while len(named[z]) < n // 2:
+                named[z].append(_guess(case.run(record, rng), m, rng) == 0)
+        # each end of LDP Auditor fails with alpha/4
+        found = lower_bound(sum(named[0]), sum(named[1]), n // 2, alpha=2 * ALPHA)
+        if found is not None and found > case.claim.epsilon:
+            return n
+    return math.inf
+
+
+def _guess(output, m, rng):
+    if isinstance(output, list):
+        members = np.flatnonzero(output) if len(output) == m else output
+        return int(rng.choice(members)) if len(members) else int(rng.integers(m))
+    return output if output >= 0 else int(rng.integers(m))
+
+
+# -- the table -------------------------------------------------------------------------------------
+def job(task):
+    kind, name, seed = task
+    case = next(c for c in CASES if c.name == name)
+    return (
+        (floor(case),)
+        if kind == "floor"
+        else {"ours": ours, "event": event, "two": two_values}[kind](case, seed)
+    )
+
+
+def measured(seeds, peers, only=""):
+    """Name -> floor, calls of ours, and of the peers."""
+    chosen = [c for c in CASES if only in c.name]
+    found = {}
+    with ProcessPoolExecutor(2, initializer=threadpool_limits, initargs=(1,)) as pool:
+        for case in chosen:
+            tasks = [("floor", case.name, 0), *(("ours", case.name, s) for s in range(seeds))]
+            tasks += [(k, case.name, s) for k in ("event", "two") for s in range(peers)]
+            results = list(pool.map(job, tasks))
+            parts = results[1 : 1 + seeds], results[1 + seeds : -peers], results[-peers:]
+            found[case.name] = (results[0][0], *parts)
+            print(row(case.name, *found[case.name]), flush=True)
+    return found
+
+
+def calls(values):
+    if values[0] is None:
+        return "-"
+    middle = float(np.median(values))
+    return f"{middle:,.0f}" if middle < math.inf else f"over {MOST:,}"
+
+
+def row(name, least, mine, chosen, two):
+    ratio = float(np.median(mine)) / least
+    return (
+        f"| {name} | {least:,.0f} | {calls(mine)} | {ratio:.1f} | {calls(chosen)} | {calls(two)} |"
+    )
+
+
+def summary(found):
+    """Sentences about the targets."""
+    large = {n: np.median(v[1]) / v[0] for n, v in found.items() if v[0] >= 200}
+    far = {n: r for n, r in large.items() if r > 4}
+    lines = [
+        f"Of {len(large)} mechanisms with a floor of 200 calls or more the ratio is "
+        f"{np.median(list(large.values())):.1f} in the median (target 2.5) and at most "
+        f"{max(large.values()):.1f} (target 4)."
+    ]
+    if far:
+        lines.append("Above 4: " + ", ".join(f"{n} ({r:.1f})" for n, r in far.items()) + ".")
+    for name, most in (("gaussian, mu 1.5 for 1", 600), ("svt 4", 5000)):
+        if name in found:
+            middle = np.median(found[name][1])
+            lines.append(f"{name}: {middle:,.0f} calls in the median (target {most:,}).")
+    missed = sum(v == math.inf for f in found.values() for v in f[1])
+    lines.append(f"Audits that did not refute within {MOST:,} calls: {missed}.")
+    return lines
+
+
+def page(found, seeds, peers):
+    """The measured part of the page."""
+    day = datetime.now(UTC).date().isoformat()
+    head = (
+        f"Measured on {day} by `benchmarks/bench_audit.py --calls --out docs`: medians over "
+        f"{seeds} seeds (peers: {peers}) at {1 - ALPHA:.0%}.\n\n"
+        "| mechanism | floor | dprad | ratio | fixed event | LDP Auditor |\n"
+        "|---|---|---|---|---|---|"
+    )
+    rows = [row(name, *values) for name, values in found.items()]
+    return "\n".join([head, *rows, "", "\n".join(summary(found))]) + "\n"
+
+
+def main(out, seeds, peers, only=""):
+    found = measured(seeds, peers, only)
+    print("\n".join(summary(found)))
+    if out:
+        path = Path(out) / "audit-benchmark.md"
+        mark = "<!-- measured -->\n"
+        path.write_text(path.read_text().split(mark)[0] + mark + page(found, seeds, peers))
