@@ -2,8 +2,8 @@
 
 For each: the floor, ln(1/alpha) over the relative entropy between the truth and what the claim
 allows (docs/theory/audit.md), from the true likelihoods; the calls that `audit` needs,
-sequentially; and those of two peers, for which calls are added until an audit of that size refutes the claim (an
-advantage: they are not charged for looking).
+sequentially; and those of two peers, for which calls are added until an audit of that size refutes
+the claim (an advantage: they are not charged for looking).
 """
 
 from __future__ import annotations

@@ -3,8 +3,9 @@
     python benchmarks/false_alarms.py [--audits 200] [--calls 768] [--out docs/theory/audit.md]
 
 Two data sets are told apart by learned bets (`Session`), looked at after every 64 calls: the claim
-is refuted if the wealth ever reaches 20. Named mechanisms are audited with `audit`, of a fixed number
-of calls (one look) and sequentially (many). Every mechanism is tight: its claim is the best one.
+is refuted if the wealth ever reaches 20. Named mechanisms, and audits with and without a person,
+are run by `audit`: of a fixed number of calls (one look), and sequentially (many). Every mechanism
+is tight: its claim is the best one.
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ CASES = (
          odds=laws.largest, true=2.5, extreme=(-50.0,)),
     Case(name="noisy max with the gap", run=runs.max_and_gap_one_way, sound=runs.max_and_gap,
          odds=laws.gap, true=2.0, extreme=((0, 20.0),)),
-    Case(name="svt 3", run=runs.svt3, sound=runs.svt1, odds=laws.svt3, true=1.836,
+    Case(name="svt 3", run=runs.svt3, sound=runs.svt1, odds=laws.svt3, true=1.837,
          extreme=((False, False, False, 1.0),)),
     Case(name="svt 4", run=runs.svt4, sound=runs.svt1_half,
          odds=lambda y: laws.svt(y, 5, 8.0, 8 / 3), true=2.637,

@@ -27,7 +27,7 @@ WIDEST, FEW, BINS = 200, 12, 10
 # Coordinates that a line looks at.
 FEWEST = 50
 # Penalty of the regressions, and the largest log-odds.
-RIDGE, FARTHEST = 1.0, 40.0
+RIDGE, FARTHEST = 4.0, 40.0
 # Columns up to which Newton's method is used, its most steps, and the largest weight of a learner.
 SMALL, STEPS, HEAVIEST = 400, 15, 1.5
 # Outputs from which trees are grown, and folds in which learners are tried.

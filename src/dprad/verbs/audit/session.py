@@ -22,9 +22,9 @@ from dprad.verbs.audit.books import Cells, Odds
 from dprad.verbs.audit.coordinates import Reader, Rows, joined
 from dprad.verbs.audit.learners import Predictor, Score, together
 
-# Learners are trained first after this many calls, anew when there are MORE times as many, and see
-# at most MOST.
-FIRST, MORE, MOST = 64, 1.5, 20_000
+# Learners are trained first after this many calls, anew when there are that many times as many (up
+# to a thousand calls, and beyond), and see at most MOST.
+FIRST, OFTEN, RARELY, MOST = 64, 1.25, 2.0, 20_000
 # Thresholds that are tried, and by how many deviations they must look clear.
 THRESHOLDS, CAUTION = 100, 0.5
 # Epsilons at which wealth is read first.
@@ -114,7 +114,8 @@ class Session:
         self.rows.append(rows)
         self.secrets.append(secret)
         seen = sum(map(len, self.secrets))
-        if seen >= max(FIRST, MORE * self.trained):
+        more = OFTEN if self.trained < 1000 else RARELY
+        if seen >= max(FIRST, more * self.trained):
             self._train(seen)
 
     def _train(self, seen: int) -> None:

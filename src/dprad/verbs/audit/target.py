@@ -34,7 +34,7 @@ from dprad.verbs.audit.state import State, decode, encode
 from dprad.verbs.audit.trials import CHANGED, PATIENCE, REMEMBERED, SHARE, packed, sample
 
 # Share of the runs that may be used for choosing among records, and calls of each record.
-STUDY, FEWEST, MOST = 0.1, 24, 400
+STUDY, FEWEST, MOST = 0.1, 24, 100
 
 
 @dataclass(frozen=True, slots=True, eq=False)
