@@ -1079,3 +1079,35 @@ def test_a_link_of_somebody_else_is_not_followed(tmp_path, monkeypatch):
     monkeypatch.undo()
     folder.chmod(0o777)
     assert report(risk, folder / "r.html")  # a link of one's own
+
+
+# -- found by a tenth reader -----------------------------------------------------------------------
+def test_nothing_in_a_file_is_a_comment(tmp_path):
+    path = tmp_path / "clinic.csv"
+    path.write_text("# name,diagnosis\nsmith,hiv\ndoe,flu\nroe,cold\n# 3 rows\n")
+    with pytest.raises(dprad.DpradError) as caught:
+        dprad.Prior.from_data(str(path))
+    assert "smith" not in str(caught.value) and "hiv" not in str(caught.value)
+    path.write_text("# of the clinic\nname,diagnosis\nsmith,hiv\ndoe,flu\n")
+    assert dprad.Prior.from_data(str(path)).columns == ("# of the clinic",)
+
+
+def test_values_are_not_cut(tmp_path):
+    path = tmp_path / "addresses.csv"
+    path.write_text("name,address\nsmith,Main St #12\nsmith,Main St #13\ndoe,Side St\n#x,y\n")
+    assert dprad.Prior.from_data(str(path)).size == 4
+
+
+def test_apostrophes_and_categories_are_not_told(tmp_path):
+    import pandas as pd
+
+    path = tmp_path / "s.toml"
+    path.write_text('[population]\ncounts = {"O\'Brien" = 1, "O\'Brien" = 2}\n')
+    with pytest.raises(dprad.DpradError, match="not TOML") as caught:
+        dprad.scenario.load(path)
+    assert "Brien" not in str(caught.value) and "line" in str(caught.value)
+    weight = pd.Categorical(["SECRET1", "SECRET2"], ordered=True)
+    frame = pd.DataFrame({"x": [1, 2], "w": weight})
+    with pytest.raises(dprad.DpradError, match="numbers") as caught:
+        dprad.Prior.from_data(frame, weight="w")
+    assert "SECRET" not in str(caught.value)

@@ -78,7 +78,8 @@ def _totals(frame: Any, schema: Any, weight: str | None) -> tuple[Any, list[Any]
     column(weight, present, name="weight")
     if not schema[weight].is_numeric():
         raise DpradError(
-            f"weight must be a column of numbers, but {weight!r} holds {schema[weight]}."
+            f"weight must be a column of numbers, but {weight!r} holds "
+            f"{type(schema[weight]).__name__}."
         )
     # as floats, so that no engine overflows; under a new name, as it may also be a key
     frame = frame.with_columns(nw.col(weight).cast(nw.Float64).alias(weights))

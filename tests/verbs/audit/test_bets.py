@@ -303,3 +303,27 @@ def test_coordinates_have_names_and_grow():
     assert two.numbers.shape[1] > one.numbers.shape[1]
     packed = Reader().rows(np.array([[1.0], [2.0]]))
     assert packed.keys == one.keys
+
+
+def test_labels_masks_and_long_numbers_are_part_of_an_output():
+    """Noise only on categories that occur: the labels tell them, and nothing else."""
+    import pandas as pd
+
+    base = ["flu"] * 4 + ["cold"] * 3
+
+    def counted(record, rng):
+        counts = pd.Series([*base, record]).value_counts().sort_index()
+        return counts + rng.laplace(0, 2.0, len(counts))
+
+    prior = Prior.from_counts({"hiv": 1, "hepatitis": 1})
+    shapes = [
+        counted,
+        lambda record, rng: counted(record, rng).to_frame("n"),
+        lambda record, rng: np.ma.MaskedArray([1.0, 2.0], mask=[record == "hiv", False]),
+        lambda record, rng: 2**60 + (record == "hiv"),
+        lambda record, rng: [2**60, 2**60 + (record == "hiv")],
+        lambda record, rng: pd.Series([1.0], name=record),
+    ]
+    for run in shapes:
+        result = audit(run, claim=PureDP(1.0, **REPLACE), prior=prior, trials=600, sequential=True)
+        assert result.verdict == "violated"

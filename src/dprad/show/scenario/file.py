@@ -153,8 +153,10 @@ def parse(text: str, *, name: str, folder: Path) -> Scenario:
     try:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        text = re.sub(r"'[^']*'", "...", str(error))  # a name may be that of a person
-        raise DpradError(f"{name} is not TOML: {text}.") from None
+        # a name may be that of a person, so only the place is told
+        place = re.search(r"\(at [^()]*\)$", str(error))
+        where = "" if place is None else f" {place.group()}"
+        raise DpradError(f"{name} is not TOML{where}.") from None
     except (ValueError, RecursionError) as error:
         what = "is nested too deeply" if isinstance(error, RecursionError) else "has a huge number"
         raise DpradError(f"{name} {what}.") from None

@@ -74,7 +74,8 @@ class Reader:
 
     def _rows(self, outputs: Any) -> Rows:
         plain = np.asarray(outputs) if isinstance(outputs, np.ndarray) else None
-        if plain is not None and plain.dtype.kind in "iufb" and plain.ndim <= 2:
+        simple = plain is not None and plain.dtype.kind in "iufb" and plain.ndim <= 2
+        if simple and plain is not None and not _huge(plain):
             flat = plain.reshape(len(plain), -1).astype(float)[:, :MOST]
             names = [f"[{j}]" for j in range(flat.shape[1])] if plain.ndim == 2 else ["output"]
             for name in names:
@@ -112,7 +113,8 @@ def _key(output: Any, row: dict[str, Value]) -> Any:
     """The same for equal outputs, whether they came alone or in an array."""
     if isinstance(output, bool | int | float | np.number):
         return row.get("output")
-    if isinstance(output, list | tuple) and all(isinstance(v, bool | int | float) for v in output):
+    plain = isinstance(output, list | tuple)
+    if plain and all(isinstance(v, bool | int | float) and abs(v) <= 2**53 for v in output):
         return tuple(map(float, output))
     return tuple(sorted(row.items(), key=lambda item: item[0]))
 
@@ -189,6 +191,9 @@ def _flatten(thing: Any, name: str, into: dict[str, Value], depth: int) -> None:
 
 
 def _number(thing: Any, here: str, into: dict[str, Value]) -> None:
+    if isinstance(thing, int | np.integer) and abs(int(thing)) > 2**53:
+        into[here] = str(thing)  # a float would lose digits
+        return
     try:
         value = float(thing)
     except OverflowError:
@@ -209,9 +214,15 @@ def _other(thing: Any, name: str, into: dict[str, Value], depth: int) -> None:
         thing = thing.detach().cpu().numpy()
     columns = getattr(thing, "columns", None)
     if columns is not None and hasattr(thing, "__getitem__"):
+        into[f"{name or 'output'}.columns"] = repr(list(map(str, columns)))
+        _labels(thing, name, into)
         for column in columns:
             _flatten(np.asarray(thing[column]), f"{name}.{column}", into, depth + 1)
         return
+    _labels(thing, name, into)
+    if isinstance(thing, np.ma.MaskedArray):
+        _flatten(np.ma.getmaskarray(thing), f"{name}.mask", into, depth + 1)
+        thing = thing.filled()
     array = thing if isinstance(thing, np.ndarray) else getattr(thing, "__array__", None)
     if array is None:
         raise DpradError(
@@ -219,12 +230,27 @@ def _other(thing: Any, name: str, into: dict[str, Value], depth: int) -> None:
             "text, or arrays, lists, dicts, data frames or dataclasses of these."
         )
     array = np.asarray(thing)
-    if array.dtype.kind in "iufb":
+    if array.dtype.kind in "iufb" and not _huge(array):
         flat = array.reshape(-1)[:MOST].astype(float)
         into[f"{name or 'output'}.shape"] = repr(array.shape)
         into.update({f"{name}[{i}]": float(v) if v == v else "NaN" for i, v in enumerate(flat)})
         return
     _flatten(array.tolist(), name, into, depth + 1)
+
+
+def _labels(thing: Any, name: str, into: dict[str, Value]) -> None:
+    """The index and the name of a table or a column."""
+    index = getattr(thing, "index", None)
+    if index is not None and not callable(index):
+        into[f"{name or 'output'}.index"] = repr(list(map(str, index)))
+    called = getattr(thing, "name", None)
+    if called is not None and not callable(called):
+        into[f"{name or 'output'}.name"] = str(called)
+
+
+def _huge(array: Any) -> bool:
+    """Whether whole numbers are too large for a float."""
+    return array.dtype.kind in "iu" and bool(np.any(np.abs(array.astype(float)) > 2.0**53))
 
 
 def lowest_bits(values: FloatArray) -> FloatArray:

@@ -347,7 +347,7 @@ _KINDS: tuple[tuple[Any, Any], ...] = (
     (types.GeneratorType, _Walk._generator),
     (random.Random, lambda walk, x: walk.see(x.getstate())),
     (memoryview, lambda walk, x: walk.say("memory", x.tobytes())),
-    (contextvars.ContextVar, lambda walk, x: (walk.say(x.name), walk.see(x.get(None)))),
+    (contextvars.ContextVar, lambda walk, x: (walk.say(x.name), walk.see(_current(x)))),
     (staticmethod | classmethod, lambda walk, x: walk.see(x.__func__)),
     (property, lambda walk, x: walk.see([x.fget, x.fset, x.fdel])),
     (functools.cached_property, lambda walk, x: walk.see(x.func)),
@@ -361,6 +361,14 @@ _USUAL = {
     functools.partial, logging.Logger, range, re.Pattern, np.random.Generator, random.Random,
     staticmethod, classmethod, property, functools.cached_property, functools._lru_cache_wrapper,
 }  # fmt: skip
+
+
+def _current(variable: contextvars.ContextVar[Any]) -> Any:
+    """What a context variable holds, or its default."""
+    try:
+        return variable.get()
+    except LookupError:
+        return None
 
 
 def _held(thing: Any) -> dict[str, Any]:

@@ -295,18 +295,31 @@ def _shape(output: Any) -> tuple[int, ...] | None:
 
 
 def packed(results: Any) -> Any:
-    """Outputs as an array of numbers if possible, else of objects; those of a composition stay."""
-    if isinstance(results, tuple):
+    """Outputs as an array of numbers if they are numbers or lists or arrays of them, else of
+    objects (a table has labels, too); those of a composition stay.
+    """
+    if isinstance(results, tuple) or type(results) is np.ndarray:
         return results
-    try:
-        packed = np.asarray(results)
-        if packed.dtype.kind in "iufb":
-            return packed
-    except ValueError:
-        pass
+    if all(map(_numbers, results)):
+        try:
+            packed = np.asarray(results)
+            if packed.dtype.kind in "iufb":
+                return packed
+        except (ValueError, OverflowError):
+            pass
     objects = np.empty(len(results), dtype=object)
-    objects[:] = results
+    for i, output in enumerate(results):
+        objects[i] = output
     return objects
+
+
+def _numbers(output: Any) -> bool:
+    """Whether an output is a number, or a list or array of numbers and nothing more."""
+    if type(output) is np.ndarray:
+        return output.dtype.kind in "iufb"
+    if type(output) in (list, tuple):
+        return all(map(_numbers, output))
+    return isinstance(output, bool | int | float | np.number | np.bool_)
 
 
 def _which(label: Any) -> str:
