@@ -28,6 +28,7 @@ from dprad.verbs.audit.learners import together
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from gallery import CASES
 
+MARK = "<!-- measured -->\n"
 ALPHA, MOST, DRAWS = 0.05, 20_000, 10_000
 SIZES = np.unique(np.geomspace(32, MOST, 28).astype(int) // 4 * 4).tolist()
 
@@ -167,47 +168,57 @@ def calls(values):
 def row(name, least, mine, chosen, two):
     ratio = float(np.median(mine)) / least
     return (
-        f"| {name} | {least:,.0f} | {calls(mine)} | {ratio:.1f} | {calls(chosen)} | {calls(two)} |"
+        f"| {name} | {least:,.0f} | {calls(mine)} | {ratio:.1f} | {calls(chosen)} | {calls(two)} | "
+        f"{sum(v == math.inf for v in mine)} |"
     )
 
 
-def summary(found):
-    """Sentences about the targets."""
-    large = {n: np.median(v[1]) / v[0] for n, v in found.items() if v[0] >= 200}
+def summary(rows):
+    """Sentences about the targets, from the rows of the table."""
+    cells = {name: [c.strip() for c in row.split("|")[2:5]] for name, row in rows.items()}
+    middle = {n: math.inf if "over" in c[1] else _number(c[1]) for n, c in cells.items()}
+    large = {n: middle[n] / _number(c[0]) for n, c in cells.items() if _number(c[0]) >= 200}
     far = {n: r for n, r in large.items() if r > 4}
-    lines = [
-        f"Of {len(large)} mechanisms with a floor of 200 calls or more the ratio is "
-        f"{np.median(list(large.values())):.1f} in the median (target 2.5) and at most "
-        f"{max(large.values()):.1f} (target 4)."
-    ]
+    lines = []
+    if large:
+        lines.append(
+            f"Of {len(large)} mechanisms with a floor of 200 calls or more the ratio is "
+            f"{np.median(list(large.values())):.1f} in the median (target 2.5) and at most "
+            f"{max(large.values()):.1f} (target 4)."
+        )
     if far:
         lines.append("Above 4: " + ", ".join(f"{n} ({r:.1f})" for n, r in far.items()) + ".")
     for name, most in (("gaussian, mu 1.5 for 1", 600), ("svt 4", 5000)):
-        if name in found:
-            middle = np.median(found[name][1])
-            lines.append(f"{name}: {middle:,.0f} calls in the median (target {most:,}).")
-    missed = sum(v == math.inf for f in found.values() for v in f[1])
-    lines.append(f"Audits that did not refute within {MOST:,} calls: {missed}.")
+        if name in middle:
+            lines.append(f"{name}: {middle[name]:,.0f} calls in the median (target {most:,}).")
+    missed = sum(int(row.split("|")[7]) for row in rows.values())
+    lines.append(f"Audits that did not refute the claim within {MOST:,} calls: {missed}.")
     return lines
 
 
-def page(found, seeds, peers):
+def _number(text):
+    return float(text.replace(",", ""))
+
+
+def page(rows, seeds, peers):
     """The measured part of the page."""
     day = datetime.now(UTC).date().isoformat()
     head = (
         f"Measured on {day} by `benchmarks/bench_audit.py --calls --out docs`: medians over "
         f"{seeds} seeds (peers: {peers}) at {1 - ALPHA:.0%}.\n\n"
-        "| mechanism | floor | dprad | ratio | fixed event | LDP Auditor |\n"
-        "|---|---|---|---|---|---|"
+        "| mechanism | floor | dprad | ratio | fixed event | LDP Auditor | missed |\n"
+        "|---|---|---|---|---|---|---|"
     )
-    rows = [row(name, *values) for name, values in found.items()]
-    return "\n".join([head, *rows, "", "\n".join(summary(found))]) + "\n"
+    return "\n".join([head, *rows.values(), "", "\n".join(summary(rows))]) + "\n"
 
 
 def main(out, seeds, peers, only=""):
-    found = measured(seeds, peers, only)
-    print("\n".join(summary(found)))
+    """Rows of mechanisms that are not measured now stay: a run may be cut in pieces."""
+    path = Path(out or ".") / "audit-benchmark.md"
+    text, _, before = (path.read_text() if out else "").partition(MARK)
+    fresh = {name: row(name, *values) for name, values in measured(seeds, peers, only).items()}
+    old = {line.split("|")[1].strip(): line for line in before.splitlines() if line[:2] == "| "}
+    rows = {c.name: r for c in CASES if (r := fresh.get(c.name, old.get(c.name))) is not None}
+    print("\n".join(summary(rows)))
     if out:
-        path = Path(out) / "audit-benchmark.md"
-        mark = "<!-- measured -->\n"
-        path.write_text(path.read_text().split(mark)[0] + mark + page(found, seeds, peers))
+        path.write_text(text + MARK + page(rows, seeds, peers))

@@ -24,7 +24,7 @@ from dprad.verbs.audit.plan import Plan
 from dprad.verbs.audit.session import best_cell
 
 # Most candidate records, and most pairs of them that are looked at closely.
-RECORDS, PAIRS = 10, 4
+RECORDS, PAIRS = 10, 8
 
 
 def candidates(probabilities: FloatArray, rng: np.random.Generator) -> IntArray:
