@@ -356,7 +356,7 @@ def test_black_box(rng):
         (lambda: ExponentialInterval(epsilon=1, factor=0.5), "factor"),
         (lambda: Exponential(epsilon=1, utility=[[1, 2], [3]]), "utility"),
         (lambda: Exponential(epsilon=1, utility=[[1, np.inf]]), "finite"),
-        (lambda: Exponential(epsilon=1, utility=[[1], [3]], sensitivity=1), "differ by 2"),
+        (lambda: Exponential(epsilon=1, utility=[[1], [3]], sensitivity=1), "differ by more"),
         (lambda: DiscreteGaussian(sigma=1).reads([0, 0.5]), "whole numbers"),
         (lambda: DiscreteGaussian(sigma=1e7), "use Gaussian"),
         (lambda: THE(epsilon=1, size=2, threshold=2), "threshold"),
