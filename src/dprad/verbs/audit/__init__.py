@@ -78,8 +78,8 @@ def audit(
     vectorised
         Whether the function takes many records at once and returns one output per record.
     trials
-        Number of calls. If an attack is learned, a quarter of them (at most 20,000) are used for
-        that and not counted.
+        Number of calls. With more than two records, some (a tenth at most) choose which two to
+        compare, and nothing is bet on these.
     confidence
         Confidence of the verdict, strictly between 0 and 1.
     absent
