@@ -1,10 +1,10 @@
 """audit: real calls, hidden records, a verdict that holds at the stated confidence.
 
-1. The subject is called, never inspected. 2. The record of each call is drawn by us and hidden; bets
-on it are fixed by earlier calls only: those of a named mechanism, of the user's attack, or learned on
-the way. 3. They are paid for what no mechanism with the claim could let them predict, so a wealth
-above 1/alpha refutes it, whenever one stops. 4. The model-based estimate is kept apart: it refutes
-nothing.
+1. The subject is called, never inspected. 2. The record of each call is drawn by us and hidden.
+3. Bets on it are fixed by earlier calls only: those of a named mechanism, of the user's attack, or
+learned on the way. 4. They are paid for what no mechanism with the claim could let them predict, so
+a wealth above 1/alpha refutes it, whenever one stops. 5. The model-based estimate is kept apart: it
+refutes nothing.
 
 An audit is a plan (`plan.py`), a target chosen before anything counts (`target.py`), counted runs
 (`run.py`), and a conclusion (`conclude.py`).
