@@ -28,8 +28,8 @@ class Audit(Result):
     rad, rad_interval
         The extra risk of the attack, and its confidence interval.
     trials, passes, successes
-        Counted runs, and how many of them were passes and right guesses. `studied` calls trained
-        the attack and are not counted.
+        Counted runs, and how many of them were passes and right guesses. `studied` calls chose
+        which records to compare; nothing was bet on these.
     in_out
         Whether a record was compared with none.
     evidence

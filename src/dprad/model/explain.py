@@ -163,10 +163,7 @@ def audit(result: Audit) -> str:
     lost = f", delta = {result.delta:g}" if result.delta else ""
     whom = "added or removed" if result.in_out else "replaced"
     if result.verdict == "violated" and result.epsilon_lower <= result.epsilon_claimed:
-        lines = [
-            f"Violated, at {level} confidence: the outputs tell more than the claim allows at any "
-            "point of its curve."
-        ]
+        lines = [f"Violated, at {level} confidence: the outputs tell more than the claim allows."]
     elif result.verdict == "violated":
         known = (
             f"cannot be below {below(result.epsilon_lower)}"

@@ -27,12 +27,12 @@ def question(case):
 # -- verdicts --------------------------------------------------------------------------------------
 @pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_broken_mechanisms_are_refuted(case):
-    result = audit(case.run, trials=12_000, sequential=True, rng=1, **question(case))
+    result = audit(case.run, trials=40_000, sequential=True, rng=1, **question(case))
     assert result.verdict == "violated"
     assert 0 < result.epsilon_lower <= case.true
     if case.claim.point is not None:  # else epsilon is that at one of many deltas
         assert result.epsilon_lower > result.epsilon_claimed
-    assert result.trials + result.studied <= 12_000
+    assert result.trials + result.studied <= 40_000
     assert "Violated, at 95% confidence" in str(result)
 
 

@@ -11,7 +11,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -242,6 +244,20 @@ class Predictor:
 
 def together(rows: Rows, secret: IntArray, seed: int, extra: tuple[Score, ...] = ()) -> Predictor:
     """Train all learners; combine them by what each says about folds it did not see."""
+    with _one_thread():
+        return _together(rows, secret, seed, extra)
+
+
+def _one_thread() -> Any:
+    """For small tables: threads that wait for each other take minutes where others work too."""
+    try:
+        from threadpoolctl import threadpool_limits  # comes with scikit-learn
+    except ImportError:
+        return nullcontext()
+    return threadpool_limits(1)
+
+
+def _together(rows: Rows, secret: IntArray, seed: int, extra: tuple[Score, ...]) -> Predictor:
     folds = FOLDS if len(rows) < MANY else 2
     fold = np.random.default_rng(seed).permutation(len(rows)) % folds
     apart = np.zeros((len(rows), len(LEARNERS) + len(extra)))

@@ -1,6 +1,6 @@
 """Tally: the counts of runs. Counts only, so that chunks add up in any order.
 
-Runs in which the attack passed say nothing about the posterior cap and are counted as passes. The
+Runs in which the attack passed say nothing about the posterior and are counted as passes. The
 others are grouped by `blind`, the prior chance of the guess given what was known. `plus` and
 `minus` count runs in which the attack was right about the record but not about an independent one,
 and vice versa; they are kept if something is known, for the extra risk.
