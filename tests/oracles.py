@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import mpmath as mp
 import numpy as np
@@ -26,6 +26,11 @@ class Instance:
     success: np.ndarray
     prior: dprad.Prior
     threat: dprad.Threat
+    weight: np.ndarray | None = None  # of each record as a target, if not that of the prior
+
+    @property
+    def targets(self) -> np.ndarray:
+        return self.pi if self.weight is None else self.weight
 
 
 def random_instance(rng: np.random.Generator, m: int, *, knows=None, kind=None) -> Instance:
@@ -74,6 +79,16 @@ def random_instance(rng: np.random.Generator, m: int, *, knows=None, kind=None) 
     return Instance(pi, fiber, success, prior, threat)
 
 
+def of_a_group(rng: np.random.Generator, instance: Instance) -> Instance:
+    """The same question about a random group: targets from it, replacements from everybody."""
+    m = len(instance.pi)
+    inside = rng.random(m) < rng.choice([0.2, 0.5, 0.9])
+    inside[rng.choice(m, p=instance.pi)] = True
+    weight = np.where(inside, instance.pi, 0.0)
+    threat = replace(instance.threat, group=lambda _support: inside)
+    return replace(instance, threat=threat, weight=weight / weight.sum())
+
+
 def attacks(instance: Instance) -> np.ndarray:
     """Every set of records an attack can be right about: one success set, or none, a fiber (none
     only if some guess is right about nobody of positive probability, where one must guess).
@@ -104,9 +119,8 @@ def lp_optimum(instance: Instance, points, *, absent: bool = False) -> float:
     )
     if not pairs:
         return 0.0  # one record: nothing to learn
-    mass = sets @ pi
     value = np.zeros((columns, laws))
-    value[:, :m] = pi * (sets - mass[:, None])
+    value[:, :m] = instance.targets * sets - pi * (sets @ instance.targets)[:, None]
     size = columns * laws
 
     def law(k):
@@ -147,7 +161,7 @@ def lp_optimum(instance: Instance, points, *, absent: bool = False) -> float:
 
 def brute_force(instance: Instance, channel: np.ndarray) -> tuple[float, float]:
     """RAD and ReRo of the best attacks on a channel, by plain loops; passing allowed."""
-    pi = instance.pi
+    pi, w = instance.pi, instance.targets
     rad = rero = 0.0
     for output in channel.T:
         pbar = float(pi @ output)
@@ -155,8 +169,8 @@ def brute_force(instance: Instance, channel: np.ndarray) -> tuple[float, float]:
             gains, hits = ([], []) if instance.threat.must_guess else ([0.0], [0.0])
             for g in range(len(pi)):
                 inside = (instance.fiber == x) & instance.success[:, g]
-                gains.append(sum(pi[z] * (output[z] - pbar) for z in np.flatnonzero(inside)))
-                hits.append(sum(pi[z] * output[z] for z in np.flatnonzero(inside)))
+                gains.append(sum(w[z] * (output[z] - pbar) for z in np.flatnonzero(inside)))
+                hits.append(sum(w[z] * output[z] for z in np.flatnonzero(inside)))
             rad += max(gains)
             rero += max(hits)
     return rad, rero

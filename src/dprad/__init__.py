@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dprad.data import datasets, patients
     from dprad.errors import DpradError, show_records
     from dprad.model.audits import Audit
+    from dprad.model.groups import Group, Groups
     from dprad.model.guarantees import (
         ApproxDP,
         GaussianDP,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from dprad.verbs.assess import assess
     from dprad.verbs.audit import audit
     from dprad.verbs.audit.recorded import audit_outputs
+    from dprad.verbs.by_group import by_group
     from dprad.verbs.calibrate import calibrate
     from dprad.verbs.compare import compare
     from dprad.verbs.simulate import simulate
@@ -53,6 +55,8 @@ __all__ = [
     "Comparison",
     "DpradError",
     "GaussianDP",
+    "Group",
+    "Groups",
     "Guarantee",
     "Prior",
     "Profile",
@@ -67,6 +71,7 @@ __all__ = [
     "attacks",
     "audit",
     "audit_outputs",
+    "by_group",
     "calibrate",
     "compare",
     "datasets",
@@ -86,14 +91,13 @@ __all__ = [
 _HOME = {
     "optimal_attack": "attacks.optimal",
     "report": "show.report",
-    **{
-        verb: f"verbs.{verb}"
-        for verb in ("assess", "audit", "calibrate", "compare", "simulate", "worst_prior")
-    },
+    **{verb: f"verbs.{verb}" for verb in ("assess", "audit", "by_group", "calibrate", "compare")},
+    **{verb: f"verbs.{verb}" for verb in ("simulate", "worst_prior")},
     "audit_outputs": "verbs.audit.recorded",
     **dict.fromkeys(["training_risks", "TrainingRisk"], "training.risks"),
     **dict.fromkeys(["DpradError", "show_records"], "errors"),
     "Audit": "model.audits",
+    **dict.fromkeys(["Group", "Groups"], "model.groups"),
     "Prior": "model.priors",
     "Threat": "model.threats",
     **dict.fromkeys(["Bound", "Calibration", "Comparison", "Risk", "WorstPrior"], "model.results"),

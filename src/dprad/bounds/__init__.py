@@ -129,8 +129,9 @@ def evaluate(guarantee: Guarantee, game: Game) -> tuple[Bound, ...]:
         if not lacking:
             raw = row.value(replaced if row.form == _SWAP else guarantee, game)
             # more than 1 - kappa is impossible, and so is any risk if nothing can be guessed
-            most = 1.0 if row.measure == "rero" else game.unlike * (game.p_plus > 0)
-            value = most if np.isnan(raw) else float(min(most, max(0.0, raw) * (1.0 + ROUNDING)))
+            most = 1.0 if row.measure == "rero" else game.unlike * (game.p_plus > 0) / game.share
+            raised = max(0.0, raw) * (1.0 + ROUNDING) / game.share
+            value = most if np.isnan(raw) else float(min(most, raised))
         rows.append(
             Bound(
                 name=row.name,

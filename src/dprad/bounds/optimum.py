@@ -23,7 +23,7 @@ import numpy as np
 from dprad.bounds.profile import least_over_points
 from dprad.game.game import Classes
 from dprad.model.guarantees import Guarantee
-from dprad.numerics.arrays import FloatArray, complements
+from dprad.numerics.arrays import FloatArray, complements, unlike
 
 # Number of values of V among which the best bracket is searched.
 GRID = 48
@@ -33,7 +33,7 @@ CANCELLED = 1e-15
 
 def theorem_b(guarantee: Guarantee, game: Classes) -> float:
     """The optimum at the promised point, or its least over a profile. O(m log m)."""
-    f = _brackets(game)
+    f, differ = _brackets(game), unlike(game.probabilities)
     k = np.arange(1, len(f) + 1)
 
     def at(epsilon: float, delta: float) -> float:
@@ -42,7 +42,7 @@ def theorem_b(guarantee: Guarantee, game: Classes) -> float:
         else:
             # s/(s+k) = 1/(1 + k/s), with k/s free of overflow
             value = float(np.max(f / (1.0 + k * np.exp(-epsilon) / -np.expm1(-epsilon))))
-        return (1.0 - delta) * value + delta * game.unlike
+        return (1.0 - delta) * value + delta * differ
 
     return least_over_points(guarantee, at)
 
@@ -55,7 +55,7 @@ def inverse_b(rad: float, game: Classes, delta: float) -> float:
     f = _brackets(game)
     if delta >= 1.0:
         return 0.0
-    v = max(0.0, (rad - delta * game.unlike) / (1.0 - delta))
+    v = max(0.0, (rad - delta * unlike(game.probabilities)) / (1.0 - delta))
     k = np.arange(1, len(f) + 1)
     above = f > v
     if not above.any():

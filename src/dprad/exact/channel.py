@@ -23,6 +23,8 @@ from dprad.numerics.arrays import HEAVY, FloatArray, IntArray, gains
 from dprad.runtime.memory import block
 from dprad.runtime.progress import tell
 
+# A channel computed on demand: a block of its size x outputs matrix, by codes and outputs.
+Channel = Callable[[slice | IntArray, slice], FloatArray]
 # Entries of a block: small enough for the cache, large enough to amortise the calls.
 BLOCK_ENTRIES = 2**17
 # Fewest rows of a block of a running maximum.
@@ -61,7 +63,7 @@ def shares(
 
 
 def sum_by_likelihood(
-    likelihood: Callable[[slice | IntArray, slice], FloatArray],
+    likelihood: Channel,
     outputs: int,
     game: Classes,
     codes: IntArray,
@@ -69,10 +71,7 @@ def sum_by_likelihood(
     size: int,
     method: str,
 ) -> Solution:
-    """The exact sum for a channel that is computed on demand.
-
-    `likelihood(codes, outputs)` gives a block of its size x outputs matrix.
-    """
+    """The exact sum for a channel that is computed on demand."""
     joint, code_of = shares(game, codes, pi, size)
     mass = game.probabilities[:, None]
     everyone = slice(0, size)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from dprad.errors import DpradError
-from dprad.exact.channel import sum_by_likelihood
+from dprad.exact.channel import Channel, sum_by_likelihood
 from dprad.exact.solution import Solution
 from dprad.game.game import Classes
 from dprad.mechanisms.additive import WholeNoise
@@ -32,17 +32,23 @@ def solve_whole(
 ) -> Solution:
     """Records z with probability pi[z] read as the whole number values[z]."""
     kept = pi > 0
-    base = float(values[kept].min())
-    points, place = np.unique(values[kept] - base, return_inverse=True)
+    points, place = np.unique(values[kept], return_inverse=True)
     codes = np.zeros(len(pi), dtype=np.intp)
     codes[kept] = place
+    likelihood, outputs = whole_channel(mechanism, points)
+    return sum_by_likelihood(likelihood, outputs, game, codes, pi, len(points), _METHOD)
+
+
+def whole_channel(mechanism: WholeNoise, points: FloatArray) -> tuple[Channel, int]:
+    """The channel of these values, ascending: ``likelihood(rows, columns)``, and its width."""
+    base, points = float(points[0]), points - points[0]
     low, high = 0.0, float(points[-1])
     if mechanism.reach > 0:
         low, high = low - mechanism.reach, high + mechanism.reach
         if mechanism.clamp is not None:
             low, high = max(low, mechanism.clamp[0] - base), min(high, mechanism.clamp[1] - base)
     elif mechanism.silent:
-        points, codes, high = np.zeros(1), np.zeros(len(pi), dtype=np.intp), 0.0
+        low = high = 0.0
     if high - low > MAX_SPAN:
         raise DpradError(
             f"{type(mechanism).__name__} over so wide a range has too many outputs to sum. Laplace "
@@ -59,5 +65,4 @@ def solve_whole(
             return np.ones((len(v), len(t)))
         return np.asarray(np.exp(clamped.log_likelihood(t, v)))
 
-    outputs = int(high - low) + 1
-    return sum_by_likelihood(likelihood, outputs, game, codes, pi, len(points), _METHOD)
+    return likelihood, int(high - low) + 1

@@ -4,7 +4,9 @@
 
 Draw a record from the prior and an output of the mechanism, and average the bracket, which lies in
 [0, 1]: an unbiased estimate with a valid confidence interval, and far less variance than counted
-successes. (The paper's table says that Theorem 2 does not compose; in this form it does.)
+successes. (The paper's table says that Theorem 2 does not compose; in this form it does.) For a
+group the record is drawn from it, and the bracket divided by the posterior of the group, which it
+never exceeds.
 
 O(n (m + members of the success relation)) for n draws; memory a few blocks per worker. Every block
 has its own random numbers, so the number of workers does not change the result.
@@ -39,7 +41,7 @@ def estimate(
     if len(sets.mass) == 0:
         return Solution(rad=0.0, success_out=0.0, rero=0.0, method=method)
     weight, points = game.at_values(read, pi)
-    value_mass = np.asarray(weight.sum(axis=0)).reshape(-1)
+    value_mass = np.asarray(weight[game.asked].sum(axis=0)).reshape(-1)
     value_mass /= value_mass.sum()
 
     def draw(index: int, n: int) -> FloatArray:
@@ -65,13 +67,14 @@ def estimate(
     if game.forced is not None:  # somebody who must guess may lose
         low, high = betting((1.0 + gain) / 2, sampling.confidence)
         interval = (max(0.0, 2 * low - 1), 2 * high - 1)
+    share = game.share
     return Solution(
-        rad=float(gain.mean()),
-        success_out=float(luck.mean()),
-        rero=float(hits.mean()),
+        rad=share * float(gain.mean()),
+        success_out=share * float(luck.mean()),
+        rero=share * float(hits.mean()),
         method=method,
         kind="estimate",
-        interval=interval,
+        interval=(share * interval[0], share * interval[1]),
     )
 
 
@@ -103,7 +106,9 @@ def brackets(game: Classes, weight: Any, log: FloatArray) -> FloatArray:
     ]
     # rounding may push a term slightly out of [0, 1]
     least = 0.0 if game.forced is None else -1.0
-    return np.asarray(np.clip(np.stack(terms), least, 1.0))
+    if game.share == 1.0:
+        return np.asarray(np.clip(np.stack(terms), least, 1.0))
+    return np.asarray(np.clip(np.stack(terms) / posterior[game.asked].sum(axis=0), 0.0, 1.0))
 
 
 def part(outputs: Any, some: Any) -> Any:

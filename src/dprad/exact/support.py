@@ -7,8 +7,8 @@ the values ahead of c in its fiber, h_k = Pr[z in A, k given others not | z],
 
     RAD* = (1 - P_out/P_in) sum_c pi_c ( a_c h_n + (1 - rho_c - a_c) h_{n+1} ) .
 
-Each class must read one value. Of the classes in a fiber that read the same value only the
-likeliest can ever be the best guess. O(m log m).
+Each class that can be guessed must read one value. Of the classes in a fiber that read the same
+value only the likeliest can ever be the best guess. O(m log m).
 """
 
 from __future__ import annotations
@@ -28,14 +28,17 @@ from dprad.numerics.arrays import FloatArray, IntArray, distinct
 def closed_form(
     mechanism: SupportMechanism, game: Classes, codes: IntArray, pi: FloatArray
 ) -> Solution | None:
-    """The solution, or None if a class reads several values, a set has several classes, or passing
+    """The solution, or None if a guess reads several values, a set has several classes, or passing
     is not allowed.
     """
     sets, kept = game.sets, np.flatnonzero(pi > 0)
     if not isinstance(sets, Singletons) or game.forced is not None:
         return None
-    pairs = distinct(game.class_of[kept] * mechanism.size + codes[kept])[0]
-    if len(pairs) != len(game.probabilities):
+    named = np.zeros(len(game.probabilities), dtype=bool)
+    named[sets.index] = True
+    read = kept[named[game.class_of[kept]]]
+    pairs = distinct(game.class_of[read] * mechanism.size + codes[read])[0]
+    if len(pairs) != len(sets.index):
         return None
     rho = np.zeros(mechanism.size)
     np.add.at(rho, codes[kept], pi[kept])
@@ -45,7 +48,9 @@ def closed_form(
 
     # classes that can be guessed, likeliest first within each fiber, each value once
     order = sets.index
-    fiber, mass, value = game.fiber[order], game.probabilities[order], pairs[order] % mechanism.size
+    value_of = np.zeros(len(game.probabilities), dtype=np.intp)
+    value_of[pairs // mechanism.size] = pairs % mechanism.size
+    fiber, mass, value = game.fiber[order], game.probabilities[order], value_of[order]
     first = np.sort(np.unique(fiber * mechanism.size + value, return_index=True)[1])
     fiber, mass, value = fiber[first], mass[first], value[first]
     begin = starts(fiber)

@@ -21,11 +21,19 @@ from typing import Any
 import numpy as np
 
 from dprad.errors import DpradError
-from dprad.game.relations import relate
+from dprad.game.relations import Success, relate
 from dprad.game.sets import Relation, Sets, Singletons, Windows, starts, tops
 from dprad.model.priors import Prior
 from dprad.model.threats import Threat, target_values
-from dprad.numerics.arrays import BoolArray, Column, FloatArray, IntArray, distinct, unlike
+from dprad.numerics.arrays import (
+    BoolArray,
+    Column,
+    FloatArray,
+    IntArray,
+    complements,
+    distinct,
+    unlike,
+)
 
 # points at which the window masses of a continuous prior are bracketed
 LINE_POINTS = 20_001
@@ -37,7 +45,8 @@ class Game:
 
     `everything_known` says that each fiber is one class. `membership` says that the attacker knows
     everything they guess, so that the only question is whether the person took part: "in the data"
-    may then be wrong, and a tie is a pass.
+    may then be wrong, and a tie is a pass. `share` is the probability of the group that is asked
+    about: guesses count for its members only, so that risks are to be divided by it.
     """
 
     unlike: float
@@ -49,6 +58,7 @@ class Game:
     everything_known: bool
     membership: bool
     singletons: bool
+    share: float = 1.0
 
     @property
     def kappa(self) -> float:
@@ -83,6 +93,11 @@ class Classes(Game):
     sets: Sets
     class_of: IntArray
     forced: BoolArray | None = None
+
+    @property
+    def asked(self) -> slice:
+        """The classes that are asked about: all, or all but the last."""
+        return slice(0, len(self.probabilities) - (self.share < 1.0))
 
     def must(self, fiber: IntArray) -> BoolArray:
         """Where passing is not possible: a column, one row for each of these fibers."""
@@ -140,7 +155,7 @@ def play(prior: Prior, threat: Threat) -> Game:
         )
     if not isinstance(threat, Threat):
         raise DpradError(f"threat must be a dprad.Threat, but is a {type(threat).__name__}.")
-    if callable(threat.knows) or callable(threat.loss):
+    if callable(threat.knows) or callable(threat.loss) or callable(threat.group):
         return _prepare(prior, threat)  # what a function returns may change between two questions
     return _prepared(prior, threat)
 
@@ -153,8 +168,10 @@ def _prepared(prior: Prior, threat: Threat) -> Game:
 def _prepare(prior: Prior, threat: Threat) -> Game:
     if prior.probabilities is not None:
         return _finite(prior, threat)
-    if prior.kind == "continuous":
+    if prior.kind == "continuous" and threat.group is None:
         return _continuous(prior, threat)
+    if threat.group is not None:
+        raise DpradError("a group needs a prior that is a table of records.")
     return Game(
         unlike=1.0,
         p_plus=1.0,
@@ -171,35 +188,33 @@ def _prepare(prior: Prior, threat: Threat) -> Game:
 # -- finite priors -------------------------------------------------------------------------------
 def _finite(prior: Prior, threat: Threat) -> Table:
     """Equal arrays are shared: a game of m records keeps only a few of that length."""
-    pi = prior.table
-    every = bool(np.all(pi > 0))
+    pi, members = prior.table, threat.inside(prior)
+    every = bool(np.all(pi > 0)) and members is None
     kept = slice(None) if every else np.flatnonzero(pi > 0)
     known = threat.fibers(prior)
-    labels, label = distinct(known[kept])
     columns = threat.target_columns(prior)
     target_of, values = target_values(prior, columns)
-    code = target_of[kept]
     relation = relate(threat, columns, values)
-    # classes: same fiber, same success sets; ordered by fiber, then along the line
-    width = int(relation.signature.max()) + 1
-    own = relation.signature[code] if len(labels) == 1 else label * width + relation.signature[code]
-    key, class_of_kept = distinct(own)
-    mass = pi[kept]
-    if key is not own:  # otherwise every record is a class, and they are in order
-        mass = np.minimum(np.bincount(class_of_kept, weights=mass), 1.0)
-    if len(labels) == 1:
-        fiber, signature = np.broadcast_to(np.intp(0), len(key)), key
-    else:
-        fiber, signature = key // width, key % width
-    class_of = class_of_kept
+    asked = kept if members is None else np.flatnonzero((pi > 0) & members)
+    labels, label = distinct(known[asked])
+    parts = _classes(relation, label, len(labels), target_of[asked], pi[asked])
+    fiber, signature, mass, class_of_asked = parts
+    alone = len(labels) == len(mass)
+    class_of = class_of_asked
     if not every:
         class_of = np.full(len(pi), -1, dtype=np.intp)
-        class_of[kept] = class_of_kept
+        class_of[asked] = class_of_asked
+    if members is not None and np.any((pi > 0) & ~members):
+        # whom nobody asks about: one class that no guess is right about
+        others = np.flatnonzero((pi > 0) & ~members)
+        class_of[others] = len(mass)
+        mass = np.r_[mass, min(1.0, float(pi[others].sum()))]
+        fiber = np.r_[fiber, 0 if len(labels) == 1 else len(labels)]
+        signature = np.r_[signature, len(relation.guess)]
 
-    alone = len(labels) == len(key)
-    guessable = np.flatnonzero(relation.guessable[signature])
+    guessable = np.flatnonzero(np.r_[relation.guessable, False][signature])
     if alone or relation.sets is None:
-        sets: Sets = Singletons.of(guessable, fiber, mass, relation.guess[signature])
+        sets: Sets = Singletons.of(guessable, fiber, mass, np.r_[relation.guess, -1][signature])
     else:
         sets = relation.sets(fiber, signature, mass)
     nothing_known = len(labels) == 1
@@ -207,8 +222,9 @@ def _finite(prior: Prior, threat: Threat) -> Table:
     splits = nothing_known and _partitions(sets, len(mass))
     spare = relation.spare(fiber, signature) if threat.must_guess else None
     forced = None if spare is None or splits or np.all(spare >= 0) else spare < 0
+    asked_mass = parts[2]
     return Table(
-        unlike=unlike(mass),
+        unlike=min(1.0, float(asked_mass @ complements(mass)[: len(asked_mass)])),
         p_plus=p_plus,
         p_minus=_least_mass(sets, forced, p_plus, splits),
         least=float(sets.mass.min(initial=1.0)),
@@ -217,6 +233,7 @@ def _finite(prior: Prior, threat: Threat) -> Table:
         everything_known=alone,
         membership=threat.asks_membership(prior.columns),
         singletons=isinstance(sets, Singletons),
+        share=1.0 if len(mass) == len(asked_mass) else float(pi[asked].sum()),
         pi=pi,
         probabilities=mass,
         fiber=fiber,
@@ -228,8 +245,25 @@ def _finite(prior: Prior, threat: Threat) -> Table:
         target_of=target_of,
         guesses=values,
         right=relation.right,
-        luck=relation.weigh(_masses(code, pi[kept], len(values))),
+        luck=relation.weigh(_masses(target_of[kept], pi[kept], len(values))),
     )
+
+
+def _classes(
+    relation: Success, label: IntArray, labels: int, code: IntArray, pi: FloatArray
+) -> tuple[IntArray, IntArray, FloatArray, IntArray]:
+    """Fiber, signature and mass of each class, and the class of each record: same fiber, same
+    success sets; ordered by fiber, then along the line.
+    """
+    width = int(relation.signature.max()) + 1
+    own = relation.signature[code] if labels == 1 else label * width + relation.signature[code]
+    key, class_of = distinct(own)
+    mass = pi
+    if key is not own:  # otherwise every record is a class, and they are in order
+        mass = np.minimum(np.bincount(class_of, weights=pi), 1.0)
+    if labels == 1:
+        return np.broadcast_to(np.intp(0), len(key)), key, mass, class_of
+    return key // width, key % width, mass, class_of
 
 
 def _fibers(known: IntArray, labels: IntArray) -> IntArray:

@@ -38,6 +38,8 @@ class Question:
                 f"{who} needs a prior that is a table of records, but the prior is "
                 f"{self.prior.kind}."
             )
+        if self.threat.group is not None:
+            raise DpradError(f"{who} asks about everybody: leave out the group of the threat.")
         return self.game
 
     @property

@@ -25,7 +25,8 @@ class Success:
     """The success relation between target values and guesses.
 
     `signature` numbers the target values by the set of guesses that are right about them; `guess`
-    is one of these for each signature. `sets` builds the sets over classes; None if each signature
+    is one of these for each signature; the number after the last stands for whom nobody can guess.
+    `sets` builds the sets over classes; None if each signature
     is hit only by its own guesses. `right` compares codes of targets and guesses; `weigh` maps the
     masses of the target values to the mass that each guess is right about; `spare` gives, for each
     fiber of classes (fibers and signatures, in order), a guess that is right about nobody there, or
@@ -83,7 +84,7 @@ def _line(low: IntArray, high: IntArray) -> Success:
     right = signature[high - 1] + 1
 
     def sets(fiber: IntArray, own: IntArray, mass: FloatArray) -> Sets:
-        width = len(first)
+        width = len(first) + 1  # the last is nobody's
         key = fiber * width + own
         pairs = np.stack([left, right], axis=1)
         windows, guess = np.unique(pairs, axis=0, return_index=True)
@@ -101,7 +102,7 @@ def _line(low: IntArray, high: IntArray) -> Success:
             rows.append(np.column_stack([bounds, named]))
         a, b, named = np.concatenate(rows).T
         if np.all(b - a == 1):
-            return Singletons.of(np.unique(a), fiber, mass, first[own])
+            return Singletons.of(np.unique(a), fiber, mass, np.r_[first, -1][own])
         return Windows.of(a, b, fiber[a], mass, named)
 
     def counts(targets: IntArray, guesses: IntArray) -> BoolArray:
@@ -150,11 +151,13 @@ def _general(matrix: Any) -> Success:
     def sets(fiber: IntArray, own: IntArray, mass: FloatArray) -> Sets:
         from scipy import sparse
 
-        mine = patterns[own].tocoo()  # classes x guesses
+        inside = np.flatnonzero(own < len(chosen))  # the last is nobody's
+        mine = patterns[own[inside]].tocoo()  # classes x guesses
+        mine.row = inside[mine.row]
         key, row = np.unique(fiber[mine.row] * matrix.shape[1] + mine.col, return_inverse=True)
         member = sparse.csr_array((np.ones(len(row)), (row, mine.row)), shape=(len(key), len(mass)))
         if np.all(np.diff(member.indptr) == 1):
-            return Singletons.of(np.unique(member.indices), fiber, mass, guess[own])
+            return Singletons.of(np.unique(member.indices), fiber, mass, np.r_[guess, -1][own])
         return Relation.of(member, key // matrix.shape[1], mass, key % matrix.shape[1])
 
     def counts(targets: IntArray, guesses: IntArray) -> BoolArray:

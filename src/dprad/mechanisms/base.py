@@ -78,8 +78,9 @@ class Mechanism(ABC):
     # the parameter that sets the noise, and its largest supported value
     noise: ClassVar[Parameter | None] = None
     highest: ClassVar[float] = math.inf
-    # whether it has a likelihood; black boxes have none
+    # whether it has a likelihood (black boxes have none); whether a draw takes long
     likelihood: ClassVar[bool] = True
+    costly: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
         """The first argument on a card sets the noise."""

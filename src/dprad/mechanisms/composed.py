@@ -83,6 +83,11 @@ class Composed(Mechanism):
         """What the parts assume."""
         return " ".join(dict.fromkeys(m.assumes for m in self.mechanisms if m.assumes)) or None
 
+    @property
+    def costly(self) -> bool:  # type: ignore[override]
+        """Whether a part is."""
+        return any(m.costly for m in self.mechanisms)
+
     def spread(self, count: int) -> list[Any]:
         """Values that the first part can read."""
         return self.mechanisms[0].spread(count)

@@ -16,7 +16,12 @@ if TYPE_CHECKING:
     from dprad.model.audits import Audit
     from dprad.model.results import Calibration, Comparison, Risk, WorstPrior
 
-MEASURES = {"rad": "extra risk", "rero": "attacker's success", "tv": "total variation"}
+MEASURES = {
+    "rad": "extra risk",
+    "worst": "largest risk of one person",
+    "rero": "attacker's success",
+    "tv": "total variation",
+}
 _SCALES = (100, 1_000, 10_000, 100_000, 1_000_000)
 
 
@@ -66,12 +71,16 @@ def number(result: Risk) -> str:
     """The extra risk: exact and rounded to nearest, a bound rounded up, or an estimate and its
     interval.
     """
-    if result.kind == "upper-bound":
-        return f"at most {above(result.rad)}"
-    if result.kind == "estimate":
-        low, high = result.interval
-        return f"{nearest(result.rad)} ({nearest(low)} to {nearest(high)})"
-    return nearest(result.rad)
+    return bounded(result.rad, result.interval, result.kind)
+
+
+def bounded(rad: float, interval: tuple[float, float], kind: str) -> str:
+    """The same, from its parts."""
+    if kind == "upper-bound":
+        return f"at most {above(rad)}"
+    if kind == "estimate":
+        return f"{nearest(rad)} ({nearest(interval[0])} to {nearest(interval[1])})"
+    return nearest(rad)
 
 
 def amount(value: float) -> str:

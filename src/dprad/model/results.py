@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from dprad.model import explain
@@ -117,6 +117,13 @@ class Risk(Result):
         A one-line summary of the population.
     assumptions
         What must hold for the number to be right.
+    worst
+        `rad` is an average over people; this is the largest own risk of a single person, the same
+        for every attacker who can name them. None where it was not asked for.
+    worst_interval, worst_kind
+        As `interval` and `kind`.
+    worst_record
+        Whose it is: a record of the prior; None if the prior is unknown.
 
     Examples
     --------
@@ -146,6 +153,10 @@ class Risk(Result):
     threat: dict[str, Any]
     prior: str
     assumptions: tuple[str, ...]
+    worst: float | None = None
+    worst_interval: tuple[float, float] | None = None
+    worst_kind: str | None = None
+    worst_record: Any = field(default=None, compare=False)
 
     @property
     def attribute_advantage(self) -> float | None:
@@ -182,7 +193,7 @@ class Risk(Result):
         return explain.details(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """The risk as plain data, with the attribute names as keys.
+        """The risk as plain data, with the attribute names as keys; no record is among them.
 
         Returns
         -------
@@ -198,8 +209,10 @@ class Risk(Result):
         'upper-bound'
 
         """
-        plain = {f: getattr(self, f) for f in self.__slots__ if f != "bounds"}
+        omitted = ("bounds", "worst_record")
+        plain = {f: getattr(self, f) for f in self.__slots__ if f not in omitted}
         plain["interval"], plain["assumptions"] = list(self.interval), list(self.assumptions)
+        plain["worst_interval"] = None if self.worst_interval is None else list(self.worst_interval)
         for name in ("attribute_advantage", "membership_advantage"):
             plain[name] = getattr(self, name)
         plain["bounds"] = [b.to_dict() for b in self.bounds]

@@ -15,8 +15,9 @@ import numpy as np
 from dprad.data.tables import codes
 from dprad.errors import DpradError, column, number, one_of, told
 from dprad.model.losses import LOSSES, Loss
+from dprad.model.predicates import holds
 from dprad.model.priors import Prior
-from dprad.numerics.arrays import Column, IntArray
+from dprad.numerics.arrays import BoolArray, Column, IntArray
 
 KNOWS = ("nothing", "everything")
 
@@ -44,6 +45,10 @@ class Threat:
         Whether the attacker must always name a value of the domain, as the paper's must. A guess
         that is right about nobody who is possible, given what is known, serves as a pass; so this
         matters only where there is none, and never where nothing is known and guesses are exact.
+    group
+        Whose risk: a predicate such as ``'age >= 80'``, or a callable that takes the support of the
+        prior and returns True for the members. Targets are then drawn from the group; who takes
+        the place of one who is absent, from everybody. Default: the average over all people.
 
     Examples
     --------
@@ -57,6 +62,7 @@ class Threat:
     loss: str | Callable[[Column, Column], Any] | Any = "exact"
     eta: float = 0.0
     must_guess: bool = False
+    group: str | Callable[[Column], Sequence[Any]] | None = None
 
     def __post_init__(self) -> None:
         def put(name: str, value: Any) -> None:
@@ -74,6 +80,10 @@ class Threat:
         put("eta", number(self.eta, "eta", low=0, hint="It is the largest loss that counts."))
         if not isinstance(self.must_guess, bool):
             raise DpradError(f"must_guess must be True or False, but is {self.must_guess!r}.")
+        if self.group is not None and not isinstance(self.group, str) and not callable(self.group):
+            raise DpradError(f"group must be a predicate or a callable, but is {self.group!r}.")
+        if self.group is not None and self.must_guess:
+            raise DpradError("must_guess is not available for a group: leave out one of them.")
         if isinstance(self.loss, str):
             self._check_eta(LOSSES[self.loss])
         if not isinstance(self.loss, str) and not callable(self.loss):
@@ -87,15 +97,14 @@ class Threat:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Threat):
             return NotImplemented
-        mine, theirs = ((t.knows, t.target, t.eta, t.must_guess) for t in (self, other))
+        mine, theirs = ((t.knows, t.target, t.eta, t.must_guess, t.group) for t in (self, other))
         return mine == theirs and _same_loss(self.loss, other.loss)
 
     def __hash__(self) -> int:
         loss: Any = self.loss
         plain = isinstance(loss, str) or callable(loss)
-        return hash(
-            (self.knows, self.target, self.eta, self.must_guess, loss if plain else loss.nnz)
-        )
+        rest = self.must_guess, self.group, loss if plain else loss.nnz
+        return hash((self.knows, self.target, self.eta, *rest))
 
     def _check_eta(self, loss: Loss) -> None:
         if loss.most == 0 and self.eta > 0:
@@ -159,6 +168,47 @@ class Threat:
                 "knows must return hashable labels, but one is not hashable."
             ) from None
         return np.fromiter((seen[v] for v in labels), dtype=np.intp, count=size)
+
+    def inside(self, prior: Prior) -> BoolArray | None:
+        """Who belongs to the group.
+
+        Parameters
+        ----------
+        prior
+            A finite prior.
+
+        Returns
+        -------
+        ndarray or None
+            One True or False per record; None without a group.
+
+        Examples
+        --------
+        >>> from dprad import Prior
+        >>> prior = Prior.from_counts({"ill": 1, "well": 3})
+        >>> Threat(group=lambda records: records == "ill").inside(prior).tolist()
+        [True, False]
+
+        """
+        if self.group is None:
+            return None
+        if isinstance(self.group, str):
+            members = holds(self.group, prior)
+        else:
+            try:
+                members = np.asarray(self.group(prior.support))  # type: ignore[arg-type]
+            except Exception as error:
+                raise DpradError(
+                    f"group must return True or False for each record, but raised {told(error)}."
+                ) from None
+        if members.dtype.kind != "b" or members.shape != (prior.size,):
+            raise DpradError(
+                f"group must return True or False for each of the {prior.size} records, but "
+                f"returned an array of {members.dtype} of shape {members.shape}."
+            )
+        if not np.any(members & (prior.table > 0)):
+            raise DpradError("nobody is in the group.")
+        return members
 
     def asks_membership(self, columns: Sequence[str]) -> bool:
         """Whether everything guessed is known, so that only membership is in question.
@@ -255,7 +305,7 @@ class Threat:
         Returns
         -------
         dict
-            With keys knows, target, loss, eta, must_guess and membership.
+            With keys knows, target, loss, eta, must_guess, group and membership.
 
         Examples
         --------
@@ -271,6 +321,7 @@ class Threat:
             "loss": loss if isinstance(loss, str) else "function" if callable(loss) else "matrix",
             "eta": self.eta,
             "must_guess": self.must_guess,
+            "group": "function" if callable(self.group) else self.group,
             "membership": whole if guessed is None else self.asks_membership(guessed),
         }
 

@@ -22,7 +22,7 @@ import math
 import sys
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -97,6 +97,8 @@ class DPSGD(Categorical):
     model: Any
     known: tuple[Any, Any]
     candidates: tuple[Any, Any]
+    costly: ClassVar[bool] = True
+
     clip: float
     sigma: float
     steps: int

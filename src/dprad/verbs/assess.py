@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from dprad import bounds
 from dprad.errors import DpradError, number, whole
 from dprad.exact import Sampling, solve, solve_continuous
+from dprad.exact.own import Own, own_risks
 from dprad.game.game import Classes
 from dprad.game.query import Query
 from dprad.game.question import Posed, Question
@@ -16,6 +20,7 @@ from dprad.model.guarantees import ADD_REMOVE, Guarantee
 from dprad.model.priors import Prior
 from dprad.model.results import Risk
 from dprad.model.threats import Threat
+from dprad.numerics.arrays import complements
 from dprad.numerics.random import Seed, seed
 from dprad.runtime.memory import limit
 
@@ -72,6 +77,7 @@ def assess(
     Returns
     -------
     Risk
+        ``risk.rad``, the average over people, and ``risk.worst``, the largest own risk of one;
         ``risk.kind`` says whether the number is exact, an upper bound or an estimate.
 
     Examples
@@ -100,14 +106,54 @@ def sampled(trials: int, confidence: float, rng: Seed, workers: int = 1) -> Samp
     )
 
 
-def answer(subject: Any, question: Question, sampling: Sampling) -> Risk:
-    """The risk of a guarantee or a mechanism, for a prepared question."""
+def answer(subject: Any, question: Question, sampling: Sampling, *, own: bool = True) -> Risk:
+    """The risk of a guarantee or a mechanism, for a prepared question; also of one person if `own`
+    is asked for.
+    """
     if isinstance(subject, Guarantee):
         if question.query is not None:
             raise DpradError("query says what a mechanism reads; leave it out for a guarantee.")
         return _promised(subject, question)
     either = "a guarantee (such as dprad.PureDP) or "
-    return _run(as_mechanism(subject, "assess", also=either), question, sampling)
+    mechanism = as_mechanism(subject, "assess", also=either)
+    risk = _run(mechanism, question, sampling)
+    return replace(risk, **worst_of(mechanism, question, sampling)) if own else risk
+
+
+def worst_of(mechanism: Mechanism, question: Question, sampling: Sampling) -> dict[str, Any]:
+    """The largest own risk of a person who is asked about (Proposition I)."""
+    if not isinstance(question.game, Classes):
+        promise = mechanism.guarantee
+        most = 1.0 if promise is None else promise.replace_one().tv
+        return _worst((0.0, most), most, "upper-bound", None)
+    own = own_of(mechanism, question, sampling)
+    asked = np.flatnonzero(own.place >= 0)
+    members = question.threat.inside(question.prior)
+    asked = asked if members is None else asked[members[asked]]
+    values = own.place[asked]
+    first = int(np.argmax(own.high[values]))
+    found = np.unique(values)
+    interval = float(own.low[found].max()), float(own.high[found].max())
+    rad = float(own.rad[values[first]])
+    assert question.prior.support is not None
+    return _worst(interval, rad, own.kind, question.prior.support[asked[first]])
+
+
+def own_of(mechanism: Mechanism, question: Question, sampling: Sampling) -> Own:
+    """The own risk of every record of a finite prior."""
+    assert isinstance(question.game, Classes)
+    return own_risks(mechanism, mechanism.read(question), question.game.pi, sampling)
+
+
+def _worst(interval: tuple[float, float], rad: float, kind: str, record: Any) -> dict[str, Any]:
+    if kind == "upper-bound":
+        rad, interval = interval[1], (0.0, interval[1])
+    return {
+        "worst": rad,
+        "worst_interval": interval,
+        "worst_kind": kind,
+        "worst_record": record,
+    }
 
 
 def _promised(guarantee: Guarantee, question: Question) -> Risk:
@@ -125,15 +171,29 @@ def _promised(guarantee: Guarantee, question: Question) -> Risk:
         success_in=None,
         success_out=None,
         rero=rero,
-        baseline=None if prior.kind == "unknown" else game.p_plus,
+        baseline=None if prior.kind == "unknown" else game.p_plus / game.share,
         kappa=prior.kappa,
-        normalised=_normalised(rad, prior),
+        normalised=_normalised(rad, question),
         bounds=table,
         subject=guarantee.describe(),
         threat=question.describe(),
         prior=repr(prior),
         assumptions=(_PROMISE, neighbours, *_attacker(question), _population(prior), _INDEPENDENT),
+        **_promised_worst(guarantee, question),
     )
+
+
+def _promised_worst(guarantee: Guarantee, question: Question) -> dict[str, Any]:
+    """What the promise allows for one person: ``(1 - pi_z) TV``, largest for the rarest record."""
+    prior, tv = question.prior, guarantee.replace_one().tv
+    if not isinstance(question.game, Classes):
+        return _worst((0.0, tv), tv, "upper-bound", None)
+    members, pi = question.threat.inside(prior), question.game.pi
+    asked = np.flatnonzero(pi > 0 if members is None else (pi > 0) & members)
+    rarest = asked[np.argmin(pi[asked])]
+    most = tv * float(complements(pi)[rarest])
+    assert prior.support is not None
+    return _worst((0.0, most), most, "upper-bound", prior.support[rarest])
 
 
 def _run(mechanism: Mechanism, question: Question, sampling: Sampling) -> Risk:
@@ -152,22 +212,24 @@ def _run(mechanism: Mechanism, question: Question, sampling: Sampling) -> Risk:
             mechanism, prior, question.threat.eta, game, lambda p: solve(mechanism, p, sampling)
         )
     # rounding can leave a risk of -1e-17 or a success of 1 + 1e-16
-    most = min(game.unlike, prior.unlike)
-    rad = min(max(solution.rad, 0.0), most)
-    out = min(max(solution.success_out, 0.0), 1.0)
+    share = game.share
+    most = min(game.unlike, prior.unlike) if share == 1.0 else game.unlike / share
+    rad = min(max(solution.rad / share, 0.0), most)
+    out = min(max(solution.success_out / share, 0.0), 1.0)
+    low, high = solution.interval or (solution.rad, solution.rad)
     bound = solution.kind == "upper-bound"
     assumed = () if mechanism.assumes is None else (mechanism.assumes,)
     return Risk(
         rad=rad,
-        interval=_within(solution.interval or (rad, rad), most),
+        interval=_within((low / share, high / share), most),
         kind=solution.kind,
         method=solution.method,
         success_in=None if bound else min(1.0, out + rad),
         success_out=None if bound else out,
-        rero=min(1.0, solution.rero),
-        baseline=game.p_plus,
+        rero=min(1.0, solution.rero / share),
+        baseline=game.p_plus / share,
         kappa=prior.kappa,
-        normalised=_normalised(rad, prior),
+        normalised=_normalised(rad, question),
         bounds=(),
         subject=mechanism.describe(),
         threat=question.describe(),
@@ -210,5 +272,9 @@ def _rough(prior: Prior) -> str:
     return f"{round(prior.once * 20) * 5}% of the {int(float(f'{prior.rows or 0:.2g}')):,}"
 
 
-def _normalised(rad: float, prior: Prior) -> float:
-    return min(1.0, rad / prior.unlike) if prior.unlike > 0 else 0.0
+def _normalised(rad: float, question: Question) -> float:
+    """The share of the largest risk possible: of a group, relative to its own."""
+    game, unlike = question.game, question.prior.unlike
+    if game.share < 1.0:
+        unlike = game.unlike / game.share
+    return min(1.0, rad / unlike) if unlike > 0 else 0.0

@@ -1,7 +1,7 @@
 """calibrate: how much noise keeps the extra risk within an accepted limit?
 
 The answer is assessed again and is on the safe side: the upper end of ``plan.risk.interval`` is at
-most ``max_risk``, and a value with less noise, by the stated tolerance, was tried and fails. Where
+most ``max_risk`` (with ``worst=True``, that of ``plan.risk.worst_interval``), and a value with less noise, by the stated tolerance, was tried and fails. Where
 risk is not monotone (subset selection, local hashing and Hadamard response contain whole-number
 parameters), every monotone piece is searched. Where risk is estimated, the search uses one set of
 random numbers, and the answer is found by checks on fresh and longer ones.
@@ -34,12 +34,12 @@ from dprad.model.threats import Threat
 from dprad.numerics.random import Seed
 from dprad.numerics.search import Search, UnattainableError
 from dprad.runtime.progress import tell
-from dprad.verbs.assess import answer, sampled
+from dprad.verbs.assess import answer, sampled, worst_of
 from dprad.verbs.dial import Dial
 
-# What can be limited: the extra risk, the success rate, the total variation of the promise, or one
+# What can be limited: the extra risk, that of one person, the success rate, the total variation of the promise, or one
 # bound of the table by name, for comparison.
-MEASURES = ("rad", "rero", "tv", *(row.name for row in bounds.TABLE))
+MEASURES = ("rad", "worst", "rero", "tv", *(row.name for row in bounds.TABLE))
 # Relative tolerance of the value, where the risk is computed exactly and where it is estimated.
 TOLERANCE = 1e-7
 ROUGH = 1e-3
@@ -60,6 +60,7 @@ def calibrate(
     parameter: str | None = None,
     between: tuple[float, float] | None = None,
     measure: str = "rad",
+    worst: bool = False,
     query: Query | None = None,
     trials: int = 20_000,
     confidence: float = 0.95,
@@ -89,6 +90,9 @@ def calibrate(
         ``"rad"``, the extra risk; ``"rero"``, the success rate of the attacker; ``"tv"``, the total
         variation of the promise as stated (for add-remove promises: the best membership test); or
         one bound of the table, such as ``"theorem-3"``, for comparison.
+    worst
+        Whether to limit the largest own risk of a single person (``measure="worst"``) instead of
+        the average over people.
     trials
         Number of draws, where the risk is estimated; the final checks use ten times as many.
     confidence
@@ -121,6 +125,9 @@ def calibrate(
         )
     question = Question.of(Prior.unknown() if prior is None else prior, threat, query)
     dial = Dial.of(family, parameter, between, fixed, question)
+    if worst and measure != "rad":
+        raise DpradError(f"worst=True limits the extra risk: leave out measure={measure!r}.")
+    measure = "worst" if worst else measure
     return turned(dial, question, max_risk, sampled(trials, confidence, rng), measure=measure)
 
 
@@ -147,11 +154,14 @@ def turned(
         kind = NothingToCalibrateError if limit.every else NoNoiseSufficesError
         raise kind(_unattainable(limit, trial, target)) from None
     subject, risk = trial.subjects[value], trial.risk(value)
-    if measure == "rad" and risk.kind == "estimate":
+    estimated = risk.worst_kind if measure == "worst" else risk.kind
+    if measure in ("rad", "worst") and estimated == "estimate":
         searched = value
         value, subject, risk = _fresh(trial, value, search)
         search.ended = search.ended and value == searched
         search.tolerance = _failing(value, search)
+    if risk.worst is None:  # left out of the search
+        risk = replace(risk, **worst_of(subject, question, sampling))
     error = subject.error(0.95) if isinstance(subject, Mechanism) else None
     return Calibration(
         mechanism=subject,
@@ -195,13 +205,24 @@ class _Trial:
     def risk(self, value: float) -> Risk:
         """The risk at a value that was tried."""
         if value not in self.risks:
-            self.risks[value] = answer(self.subjects[value], self.question, self.sampling)
+            own = self.measure == "worst"
+            self.risks[value] = answer(self.subjects[value], self.question, self.sampling, own=own)
         return self.risks[value]
 
     @property
     def estimated(self) -> bool:
         """Whether any risk is an estimate."""
+        if self.measure == "worst":
+            return any(risk.worst_kind == "estimate" for risk in self.risks.values())
         return any(risk.kind == "estimate" for risk in self.risks.values())
+
+
+def held(risk: Risk, measure: str) -> float:
+    """The upper end of what is held to the limit: the average, or the largest for one person."""
+    if measure == "rad":
+        return risk.interval[1]
+    assert risk.worst_interval is not None
+    return risk.worst_interval[1]
 
 
 def _measured(risk: Risk, measure: str) -> float:
@@ -209,8 +230,10 @@ def _measured(risk: Risk, measure: str) -> float:
         raise DpradError(
             "measure 'rero' needs a risk that can be computed, but here it can only be estimated."
         )
-    if measure in ("rad", "rero"):
-        return risk.interval[1] if measure == "rad" else risk.rero
+    if measure in ("rad", "worst"):
+        return held(risk, measure)
+    if measure == "rero":
+        return risk.rero
     row = next((b for b in risk.bounds if b.name == measure), None)
     if row is None or row.value is None:
         why = "it takes a guarantee" if row is None else row.reason
@@ -225,22 +248,25 @@ def _fresh(trial: _Trial, value: float, search: Search) -> tuple[float, Any, Ris
     1 - alpha/2^k, so that all together keep alpha.
     """
     draws = max(trial.sampling.trials, min(LONGER * trial.sampling.trials, MOST_DRAWS))
-    rough = trial.risk(value)
-    narrower = (rough.interval[1] - rough.rad) * math.sqrt(trial.sampling.trials / draws)
+    rough, measure = trial.risk(value), trial.measure
+    middle = rough.rad if measure == "rad" else float(rough.worst or 0.0)
+    narrower = (held(rough, measure) - middle) * math.sqrt(trial.sampling.trials / draws)
     slope = _slope(value, search)
-    value = _moved(value, rough.rad + narrower, slope, search)
+    value = _moved(value, middle + narrower, slope, search)
     best: tuple[float, Any, Risk] | None = None
     for k in range(1, CHECKS + 1):
         subject = trial.dial.make(value)
         tell(f"checking the answer, {k} values tried", 0, 0)
-        risk = answer(subject, trial.question, _sharper(trial.sampling, draws, k))
-        search.seen[value] = risk.interval[1]
-        if risk.interval[1] <= search.target:
+        sharper = _sharper(trial.sampling, draws, k)
+        risk = answer(subject, trial.question, sharper, own=measure == "worst")
+        found = held(risk, measure)
+        search.seen[value] = found
+        if found <= search.target:
             best = value, subject, risk
         elif best is not None:
             return best
         further = min(FURTHER * 2 ** (k - 1), 0.05)
-        value = _moved(value, risk.interval[1], slope, search, further)
+        value = _moved(value, found, slope, search, further)
         if best is not None and value == best[0]:  # the end of the range, or no whole number
             return best
     if best is not None:

@@ -1,0 +1,314 @@
+"""The own risk of one person (Proposition I): how far their output is from that of anybody.
+
+    RAD_z = TV( P_z, pbar ) ,        pbar = sum_u pi_u P_u ,
+
+for every knowledge and every loss under which z can be named: an attacker who is after z alone
+names it on a set of outputs or passes. So it depends only on what is read from z, and it is found
+once for each distinct value. From a promise alone: at most ``(1 - pi_z) TV``, and that is attained.
+
+Support mechanisms: ``(1 - pi_z)`` times the total variation of two records, exactly (the outputs
+whose support contains z tell it from all others at once). Finite channels: a sum over the outputs.
+Laplace and Gaussian noise: intervals of outputs on which z gains. Otherwise the family's solver
+answers a game in which only z counts, or the promise must do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+
+from dprad.exact import solve
+from dprad.exact.channel import BLOCK_ENTRIES, Channel
+from dprad.exact.integers import whole_channel
+from dprad.exact.solution import Sampling
+from dprad.exact.stepwise import columns_of
+from dprad.game.game import Classes
+from dprad.game.question import Posed
+from dprad.game.sets import Singletons
+from dprad.mechanisms.additive import WholeNoise
+from dprad.mechanisms.base import Mechanism
+from dprad.mechanisms.bounded import Duchi, Hybrid, Piecewise
+from dprad.mechanisms.categorical import Finite
+from dprad.mechanisms.composed import Composed
+from dprad.mechanisms.exponential import Exponential
+from dprad.mechanisms.gaussian import Gaussian
+from dprad.mechanisms.laplace import Laplace
+from dprad.mechanisms.staircase import Staircase
+from dprad.mechanisms.support import SupportMechanism
+from dprad.numerics.arrays import BoolArray, Column, FloatArray, IntArray, complements, distinct
+from dprad.runtime.memory import block
+
+# Most values that are solved one by one: by a solver, by draws, and on a line.
+MANY, DRAWN, SOLVED = 96, 24, 256
+# How far out a normal density reaches, and steps of a bisection.
+REACH, STEPS = 40.0, 50
+# Possible error of a sum of probabilities.
+ROUNDING = 1e-14
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Own:
+    """The own risk of every record, by what is read from it.
+
+    `place` is the value of each record; `rad`, `low` and `high` belong to the values; `low` and
+    `high` hold with the requested confidence, for all values at once, if `kind` is "estimate".
+    """
+
+    place: Column
+    rad: FloatArray
+    low: FloatArray
+    high: FloatArray
+    kind: str
+
+    @classmethod
+    def exactly(cls, rad: FloatArray, error: float = 0.0) -> Own:
+        """Risks that are known up to rounding, of the values in order."""
+        low, high = np.clip(rad - error, 0.0, 1.0), np.clip(rad + error, 0.0, 1.0)
+        return cls(np.arange(len(rad)), rad, low, high, "exact")
+
+
+def own_risks(mechanism: Mechanism, read: Column, pi: FloatArray, sampling: Sampling) -> Own:
+    """Own risks where record z, of probability pi[z], is read as read[z].
+
+    O(values x outputs) for channels, values times the cost of the solver otherwise.
+    """
+    kept = np.flatnonzero(pi > 0)
+    points, at = distinct(read[kept])
+    mass = np.minimum(np.bincount(at, weights=pi[kept], minlength=len(points)), 1.0)
+    place = np.full(len(pi), -1, dtype=np.intp)
+    place[kept] = at
+    if len(points) == 1:
+        return replace(Own.exactly(np.zeros(1)), place=place)
+    found = of_values(mechanism, points, mass, sampling)
+    rest = complements(mass)
+    low, high = np.minimum(found.low, rest), np.minimum(found.high, rest)
+    return replace(found, place=place, rad=np.clip(found.rad, low, high), low=low, high=high)
+
+
+@singledispatch
+def of_values(mechanism: Any, points: Column, mass: FloatArray, sampling: Sampling) -> Own:
+    """Own risks of these values, ascending, with these probabilities."""
+    if mechanism.costly or len(points) > (DRAWN if isinstance(mechanism, Composed) else MANY):
+        return promised(mechanism, mass)
+    return _each(mechanism, points, mass, sampling)
+
+
+def promised(mechanism: Mechanism, mass: FloatArray) -> Own:
+    """What the promise allows."""
+    promise = mechanism.guarantee
+    tv = 1.0 if promise is None else promise.replace_one().tv
+    high = tv * complements(mass)
+    return Own(np.arange(len(mass)), high, np.zeros(len(mass)), high, "upper-bound")
+
+
+def _each(mechanism: Any, points: Column, mass: FloatArray, sampling: Sampling) -> Own:
+    """A game for each value, in which only that one counts."""
+    rest = complements(mass)
+    alone, every = np.zeros(1, dtype=np.intp), np.arange(len(mass))
+    sampling = replace(sampling, confidence=1.0 - (1.0 - sampling.confidence) / len(mass))
+    rows = []
+    for k, share in enumerate(mass.tolist()):
+        game = Classes(
+            unlike=share * float(rest[k]),
+            p_plus=share,
+            p_minus=0.0,
+            least=share,
+            most=share,
+            nothing_known=True,
+            everything_known=False,
+            membership=False,
+            singletons=True,
+            share=share,
+            pi=mass,
+            probabilities=np.array([share, float(rest[k])]),
+            fiber=np.zeros(2, dtype=np.intp),
+            sets=Singletons(alone, alone, mass[k : k + 1], alone),
+            class_of=(every != k).astype(np.intp),
+        )
+        found = solve(mechanism, Posed(game, points), sampling)
+        low, high = found.interval or (found.rad, found.rad)
+        rows.append((found.rad / share, low / share, high / share, found.kind))
+    rad, low, high = np.array([row[:3] for row in rows]).T
+    kind = "estimate" if any(row[3] == "estimate" for row in rows) else "exact"
+    return Own(every, rad, low, high, kind)
+
+
+# -- noise on a line -----------------------------------------------------------------------------
+@of_values.register
+def _laplace(mechanism: Laplace, points: Column, mass: FloatArray, sampling: Sampling) -> Own:
+    # values lie within a clamp, and beyond them all outputs say the same
+    x = mechanism.scaled(points)
+    return _spaced(x, lambda some: (_laplace_tv(x, mass, some), 0.0), lambda d: -np.expm1(-d / 2))
+
+
+@of_values.register
+def _gaussian(mechanism: Gaussian, points: Column, mass: FloatArray, sampling: Sampling) -> Own:
+    if mechanism.clamp is not None:
+        return of_values.dispatch(object)(mechanism, points, mass, sampling)
+    from scipy.special import erf
+
+    with np.errstate(over="ignore"):
+        x = (points - points[0]) / mechanism.sigma
+    if not np.isfinite(x[-1]):
+        return promised(mechanism, mass)
+
+    def apart(distance: FloatArray) -> FloatArray:
+        return np.asarray(erf(distance / np.sqrt(8.0)))
+
+    # very many values in pbar: neighbours stand together at their mean
+    cell = np.floor((x - x[0]) / x[-1] * SOLVED * (1 - ROUNDING)).astype(np.intp)
+    cell = np.arange(len(x)) if len(x) <= SOLVED else distinct(cell)[1]
+    total: FloatArray = np.bincount(cell, weights=mass).astype(float)
+    centre = np.bincount(cell, weights=mass * x) / total
+    moved = float(mass @ apart(np.abs(x - centre[cell]))) if len(x) > SOLVED else 0.0
+    return _spaced(x, lambda some: (_gaussian_tv(x[some], centre, total), moved), apart)
+
+
+def _spaced(
+    x: FloatArray,
+    solved: Callable[[IntArray], tuple[FloatArray, float]],
+    apart: Callable[[FloatArray], FloatArray],
+) -> Own:
+    """All values, or some of them (risks and an error), and bounds for those in between: the own
+    risks of two values differ by no more than their outputs do, ``apart(distance)``.
+    """
+    every = np.arange(len(x))
+    if len(x) <= SOLVED:
+        return Own.exactly(solved(every)[0], ROUNDING * len(x))
+    some = np.unique(np.linspace(0, len(x) - 1, SOLVED // 2).astype(np.intp))
+    rad, error = solved(some)
+    right = np.searchsorted(some, every)
+    left = right - (some[right] > every)
+    far = [apart(np.abs(x - x[some[side]])) for side in (left, right)]
+    error += ROUNDING * len(x)
+    high = np.minimum(rad[left] + far[0], rad[right] + far[1]) + error
+    low = np.maximum(rad[left] - far[0], rad[right] - far[1]) - error
+    return Own(every, high, np.maximum(low, 0.0), high, "upper-bound")
+
+
+def _laplace_tv(x: FloatArray, mass: FloatArray, some: IntArray) -> FloatArray:
+    """Closed form in every gap: there all densities are multiples of e^t and e^-t. O(m) a value."""
+    gap = np.diff(x)
+    left, right = _decayed(mass, gap), _decayed(mass[::-1], gap[::-1])[::-1]
+    result = np.empty(len(some))
+    for i, k in enumerate(some):
+        own = np.exp(-np.abs(x - x[k]))
+        ends = max(own[0] - right[0], 0.0) + max(own[-1] - left[-1], 0.0)
+        # gaps to the right of the value, and those to the left, seen from their other end
+        near = np.r_[own[k:-1] - left[k:-1], (own[1 : k + 1] - right[1 : k + 1])]
+        away, width = np.r_[right[k + 1 :], left[:k]], np.r_[gap[k:], gap[:k]]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            until = (width + np.log(np.maximum(near, 0.0) / away)) / 2
+        until = np.clip(np.nan_to_num(until, nan=0.0, posinf=np.inf), 0.0, width)
+        gained = near * -np.expm1(-until) - away * np.exp(-width) * np.expm1(until)
+        result[i] = (ends + float(np.maximum(gained, 0.0).sum())) / 2
+    return result
+
+
+def _decayed(mass: FloatArray, gap: FloatArray) -> FloatArray:
+    """At each point the masses up to it, each times e^-distance."""
+    total, fade = np.empty(len(mass)), np.exp(-gap)
+    total[0] = mass[0]
+    for j in range(1, len(mass)):
+        total[j] = total[j - 1] * fade[j - 1] + mass[j]
+    return total
+
+
+def _gaussian_tv(values: FloatArray, x: FloatArray, mass: FloatArray) -> FloatArray:
+    """pbar/p_z is convex in the output, so z gains on one interval; its ends by bisection. O(m) a
+    value.
+    """
+    from scipy.special import ndtr
+
+    log_mass, result = np.log(mass), np.empty(len(values))
+    step = max(1, block(BLOCK_ENTRIES) // len(x))
+    for a in range(0, len(values), step):
+        v = values[a : a + step][:, None]
+
+        def ratio(t: FloatArray, v: FloatArray = v) -> tuple[FloatArray, FloatArray]:
+            """log(pbar/p_z), and its slope."""
+            power = log_mass + (x - v) * (t[:, None] - (x + v) / 2)
+            top = power.max(axis=1, keepdims=True)
+            odds = np.exp(power - top)
+            total = odds.sum(axis=1)
+            return top[:, 0] + np.log(total), (odds @ x) / total - v[:, 0]
+
+        low, high = np.full(len(v), x[0] - REACH), np.full(len(v), x[-1] + REACH)
+        least = _bisected(lambda t: ratio(t)[1] < 0, low, high)
+        begin = _bisected(lambda t: ratio(t)[0] > 0, low, least)
+        end = _bisected(lambda t: ratio(t)[0] <= 0, least, high)
+        own = ndtr(end - v[:, 0]) - ndtr(begin - v[:, 0])
+        result[a : a + step] = own - (ndtr(end[:, None] - x) - ndtr(begin[:, None] - x)) @ mass
+    return result
+
+
+def _bisected(
+    below: Callable[[FloatArray], BoolArray], low: FloatArray, high: FloatArray
+) -> FloatArray:
+    """Where a condition that holds first ceases to."""
+    for _ in range(STEPS):
+        middle = (low + high) / 2
+        yes = below(middle)
+        low, high = np.where(yes, middle, low), np.where(yes, high, middle)
+    return (low + high) / 2
+
+
+# -- finitely many outputs -----------------------------------------------------------------------
+@of_values.register
+def _support(
+    mechanism: SupportMechanism, points: Column, mass: FloatArray, sampling: Sampling
+) -> Own:
+    law = mechanism.supports
+    between = float(-np.expm1(-law.log_ratio)) * float(law.hit(1)[1])
+    return Own.exactly(between * complements(mass))
+
+
+@of_values.register
+def _finite(mechanism: Finite, points: Column, mass: FloatArray, sampling: Sampling) -> Own:
+    return _by_outputs(lambda rows, columns: mechanism.entries(points[rows], columns),
+                       mechanism.count, mass)  # fmt: skip
+
+
+@of_values.register
+def _exponential(
+    mechanism: Exponential, points: Column, mass: FloatArray, sampling: Sampling
+) -> Own:
+    return _finite(mechanism.channel, points, mass, sampling)
+
+
+@of_values.register
+def _whole(mechanism: WholeNoise, points: Column, mass: FloatArray, sampling: Sampling) -> Own:
+    return _by_outputs(*whole_channel(mechanism, points), mass)
+
+
+@of_values.register(Staircase)
+@of_values.register(Duchi)
+@of_values.register(Piecewise)
+@of_values.register(Hybrid)
+def _steps(mechanism: Any, points: Column, mass: FloatArray, sampling: Sampling) -> Own:
+    return _by_outputs(*columns_of(mechanism, points), mass)
+
+
+@of_values.register
+def _composed(mechanism: Composed, points: Column, mass: FloatArray, sampling: Sampling) -> Own:
+    if len(mechanism.mechanisms) == 1:
+        return of_values(mechanism.mechanisms[0], points, mass, sampling)
+    return of_values.dispatch(object)(mechanism, points, mass, sampling)
+
+
+def _by_outputs(likelihood: Channel, outputs: int, mass: FloatArray) -> Own:
+    """Sums over the outputs, a block of columns at a time."""
+    everyone = slice(0, len(mass))
+    step = max(1, block(4 * BLOCK_ENTRIES) // len(mass))
+    gained, lost = np.zeros(len(mass)), np.zeros(len(mass))
+    for a in range(0, outputs, step):
+        part = likelihood(everyone, slice(a, min(a + step, outputs)))
+        apart = part - mass @ part
+        gained += np.maximum(apart, 0.0).sum(axis=1)
+        lost += np.maximum(-apart, 0.0).sum(axis=1)
+    # both are equal if all probabilities sum to one
+    return Own.exactly(np.maximum(gained, lost), float(np.abs(gained - lost).max()) + ROUNDING)

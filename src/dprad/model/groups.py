@@ -1,0 +1,114 @@
+"""Risk by group: what `by_group` returns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from dprad.model import explain
+from dprad.model.results import Result, Risk
+
+# Most lines of a printed table.
+LINES = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Group(Result):
+    """The risk of one group of people.
+
+    Attributes
+    ----------
+    name
+        The value, band or record.
+    share
+        Its share of the population.
+    rad, interval, kind
+        The extra risk of a member, as in `Risk`.
+    success_in, success_out
+        How often the attacker is right about a member, with them in the data and without; None
+        where only a bound is known.
+    worst
+        The largest own risk of a single member.
+
+    """
+
+    brief: ClassVar = ("share", "rad", "interval", "kind", "worst")
+    __hash__ = Result.__hash__
+
+    name: Any
+    share: float
+    rad: float
+    interval: tuple[float, float]
+    kind: str
+    success_in: float | None
+    success_out: float | None
+    worst: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """The group as plain data."""
+        return {f: getattr(self, f) for f in self.__slots__} | {"interval": list(self.interval)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Groups(Result):
+    """Risk by group, most exposed first. Iterates over its groups.
+
+    Attributes
+    ----------
+    groups
+        One `Group` for each.
+    overall
+        The risk of everybody together.
+    method
+        What gave the numbers.
+
+    """
+
+    brief: ClassVar = ("groups", "method")
+    __hash__ = Result.__hash__
+
+    groups: tuple[Group, ...]
+    overall: Risk
+    method: str
+
+    def __iter__(self) -> Iterator[Group]:
+        return iter(self.groups)
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The table as plain data: numbers, strings, lists and dicts."""
+        return {"groups": [g.to_dict() for g in self.groups], "overall": self.overall.to_dict()}
+
+    @property
+    def rows(self) -> list[tuple[str, ...]]:
+        """The table as text, with a heading."""
+        rows: list[tuple[str, ...]] = [("group", "share", "extra risk", "largest for one person")]
+        for group in self.groups[:LINES]:
+            rows.append(
+                (
+                    _named(group.name),
+                    f"{100 * group.share:.2g}%",
+                    explain.bounded(group.rad, group.interval, group.kind),
+                    explain.nearest(group.worst),
+                )
+            )
+        return rows
+
+    def __str__(self) -> str:
+        rows = self.rows
+        widths = [max(len(row[k]) for row in rows) for k in range(4)]
+        lines = ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) for row in rows]
+        if len(self.groups) > LINES:
+            lines.append(f"... and {len(self.groups) - LINES:,} more")
+        lines.append(f"Everybody: extra risk {explain.number(self.overall)}.")
+        return "\n".join(line.rstrip() for line in lines)
+
+    def _repr_html_(self) -> str:
+        return explain.html_table(self.rows)
+
+
+def _named(name: Any) -> str:
+    return ", ".join(str(part) for part in name) if isinstance(name, tuple | list) else str(name)
