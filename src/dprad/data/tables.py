@@ -9,7 +9,9 @@ with the distinct records alone.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,11 @@ import numpy as np
 from dprad.data.files import Limits, opened
 from dprad.errors import DpradError, column, one_of, told
 from dprad.numerics.arrays import Column, FloatArray, IntArray, distinct
+
+# Text that is a number to people: with a decimal comma, as a percentage, or as it stands.
+_COMMA = re.compile(r"\s*+[-+]?\d*+(,\d++)?\s*+")
+_PERCENT = re.compile(r"\s*+[-+]?\d++([.,]\d++)?\s*+%\s*+")
+_NUMBER = re.compile(r"\s*+[-+]?(\d++\.?\d*+|\.\d++)([eE][-+]?\d++)?\s*+")
 
 
 def count(
@@ -241,6 +248,29 @@ def is_missing(value: Any) -> bool:
         return bool(value != value)
     except (TypeError, ValueError):
         return type(value).__name__ == "NAType"
+
+
+def not_numbers(values: Iterable[Any], name: str) -> str:
+    """Why a column is not numbers, and what to do; empty if it is. No value is named. O(m)."""
+    items = list(values)
+    others = [v for v in items if isinstance(v, bool) or not isinstance(v, int | float | Decimal)]
+    texts = [v for v in others if isinstance(v, str)]
+    if not others:
+        return ""
+    if all(v is None for v in others):
+        return f"{name!r} has missing values. Leave those rows out with missing='drop'."
+    if not texts:
+        return f"{name!r} holds values that are not numbers."
+    if all(map(_COMMA.fullmatch, texts)) and any("," in v for v in texts):
+        return f"{name!r} has decimal commas, so it is text. Read the file with decimal=','."
+    if all(map(_PERCENT.fullmatch, texts)):
+        return f"{name!r} has percent signs, so it is text. Write numbers without the sign."
+    if len(others) < len(items) or any(map(_NUMBER.fullmatch, texts)):
+        return (
+            f"{name!r} holds text beside its numbers. If a word such as NA means that a value is "
+            "missing, leave it empty in the file."
+        )
+    return f"{name!r} holds text."
 
 
 def codes(values: Column) -> tuple[IntArray, Column]:

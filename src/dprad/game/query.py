@@ -1,16 +1,20 @@
-"""What a mechanism reads from a record: category codes, or the numbers (or values) of a column."""
+"""What a mechanism reads from a record: category codes, or the numbers (or values) of a column.
+
+A predicate (`dprad.model.predicates`) reads 1 where it holds, and 0 elsewhere.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeGuard
 
 import numpy as np
 
-from dprad.data.tables import array, codes, joint_codes
+from dprad.data.tables import array, codes, joint_codes, not_numbers
 from dprad.errors import DpradError, column, told
+from dprad.model.predicates import example, holds, is_predicate
 from dprad.model.priors import Prior
-from dprad.model.threats import Threat
+from dprad.model.threats import Threat, target_values
 from dprad.numerics.arrays import Column, IntArray
 
 Query = str | Sequence[str] | Callable[[Column], Sequence[Any]]
@@ -24,9 +28,44 @@ def columns_read(prior: Prior, threat: Threat, query: Query | None = None) -> tu
     names = (query,) if isinstance(query, str) else query
     if callable(names) or not isinstance(names, Sequence) or not names:
         raise DpradError(
-            f"query must be a column, a list of columns or a callable, but is {query!r}."
+            "query must be a column, a list of columns, a comparison or a callable, but is "
+            f"{query!r}."
         )
     return tuple(column(c, prior.columns, name="query") for c in names)
+
+
+def _asks(query: Query | None, prior: Prior) -> TypeGuard[str]:
+    return isinstance(query, str) and is_predicate(query, prior.columns)
+
+
+def distinct_read(prior: Prior, threat: Threat, query: Query | None = None) -> Column:
+    """The different values that a mechanism may read, in order; of a predicate 0 and 1."""
+    if _asks(query, prior):
+        holds(query, prior)  # or an error
+        return np.array([0, 1])
+    return target_values(prior, columns_read(prior, threat, query))[1]
+
+
+def numbers_needed(
+    values: Iterable[Any], prior: Prior, threat: Threat, query: Query | None, who: str
+) -> None:
+    """Refuse values of a column that are not numbers, and say what to do about them."""
+    if callable(query) or _asks(query, prior):
+        return
+    name = _one(columns_read(prior, threat, query))
+    said = not_numbers(values, name)
+    if said:
+        ask = f" To count records, ask: query='{example(name)}'." if "holds" in said else ""
+        raise DpradError(f"{who} reads numbers, but the column {said}{ask}")
+
+
+def _one(names: tuple[str, ...]) -> str:
+    if len(names) != 1:
+        raise DpradError(
+            f"a numeric mechanism reads one column, but here {', '.join(names)}. Choose one with "
+            "query=."
+        )
+    return names[0]
 
 
 def _called(query: Callable[[Column], Sequence[Any]], prior: Prior) -> list[Any]:
@@ -48,13 +87,9 @@ def values_read(prior: Prior, threat: Threat, query: Query | None) -> list[Any]:
                 f"{prior.size} records."
             )
         return values
-    names = columns_read(prior, threat, query)
-    if len(names) != 1:
-        raise DpradError(
-            f"a numeric mechanism reads one column, but here {', '.join(names)}. Choose one with "
-            "query=."
-        )
-    return list(prior.column(names[0]).tolist())
+    if _asks(query, prior):
+        return list(holds(query, prior).astype(int).tolist())
+    return list(prior.column(_one(columns_read(prior, threat, query))).tolist())
 
 
 def numbers_of(
@@ -90,6 +125,8 @@ def codes_read(prior: Prior, threat: Threat, query: Query | None, size: int, nam
             return labels.astype(np.intp)  # codes already
         code, distinct = codes(labels)
         count = len(distinct)
+    elif _asks(query, prior):
+        code, count = holds(query, prior).astype(np.intp), 2
     else:
         names = columns_read(prior, threat, query)
         code, count = joint_codes([prior.column(c) for c in names])

@@ -10,7 +10,7 @@ from typing import Any
 
 from dprad.errors import DpradError
 from dprad.game.game import Classes, Game, Table, play
-from dprad.game.query import Query, codes_read, numbers_of, values_read
+from dprad.game.query import Query, codes_read, numbers_needed, numbers_of, values_read
 from dprad.model.priors import Prior
 from dprad.model.threats import Threat
 from dprad.numerics.arrays import Column, FloatArray, IntArray
@@ -54,6 +54,12 @@ class Question:
     def values(self) -> list[Any]:
         """The value that a mechanism reads from each record."""
         return values_read(self.prior, self.threat, self.query)
+
+    def numerical(self, name: str) -> list[Any]:
+        """The same for a mechanism called `name` that reads numbers; refused if they are text."""
+        values = self.values()
+        numbers_needed(values, self.prior, self.threat, self.query, name)
+        return values
 
     def numbers(self, column: str, size: int, name: str) -> IntArray:
         """The numbers 0 .. size-1 that a column holds, unchanged."""

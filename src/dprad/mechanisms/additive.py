@@ -62,7 +62,7 @@ class Additive(Mechanism):
 
     def read(self, question: Question) -> Column:
         """The numbers of the column that is read."""
-        return self.reads(question.values())
+        return self.reads(question.numerical(type(self).__name__))
 
     @classmethod
     def arguments(cls, values: Column, given: dict[str, Any]) -> dict[str, Any]:
@@ -114,7 +114,7 @@ class Ranged(Mechanism):
 
     def read(self, question: Question) -> Column:
         """The numbers of the column that is read."""
-        return self.reads(question.values())
+        return self.reads(question.numerical(type(self).__name__))
 
     @classmethod
     def arguments(cls, values: Column, given: dict[str, Any]) -> dict[str, Any]:

@@ -10,14 +10,16 @@ from typing import Any
 
 from dprad import mechanisms
 from dprad.errors import DpradError, one_of
-from dprad.game.query import Query, columns_read
+from dprad.game.query import Query, distinct_read, numbers_needed
 from dprad.mechanisms.base import Card, Mechanism
 from dprad.model import guarantees
 from dprad.model.guarantees import Guarantee
 from dprad.model.parameters import Parameter
 from dprad.model.priors import Prior
-from dprad.model.threats import Threat, target_values
+from dprad.model.threats import Threat
 
+# Beyond this, differences may exceed the range of floats.
+HUGE = 10**300
 _ORDER = ("codes", "numbers", "range")
 
 
@@ -64,9 +66,11 @@ def parts(
         one_of(key, f"a parameter of {name}", about.names)
     if prior.kind != "finite":
         raise DpradError(f"{name} needs a population: a table, counts or equally likely values.")
-    values = target_values(prior, columns_read(prior, threat, query))[1]
+    values = distinct_read(prior, threat, query)
     if about.reads != "codes" and values.dtype.kind not in "if":
-        raise DpradError(f"{name} adds noise to a number, but here it reads text.")
+        numbers_needed(values.tolist(), prior, threat, query, name)
+        if any(abs(v) > HUGE for v in values.tolist()):
+            raise DpradError(f"{name} reads numbers, but some are too large for it.")
     return FAMILIES[name], FAMILIES[name].arguments(values, chosen)
 
 

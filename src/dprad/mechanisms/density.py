@@ -105,7 +105,7 @@ class Density(Mechanism):
 
     def read(self, question: Question) -> Column:
         """The numbers of the column that is read."""
-        return self.reads(question.values())
+        return self.reads(question.numerical(type(self).__name__))
 
     def spread(self, count: int) -> list[Any]:
         """Numbers within the bounds."""

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from dprad.data.tables import not_numbers
 from dprad.errors import DpradError
 from dprad.numerics.arrays import Column, FloatArray, IntArray
 from dprad.runtime.memory import block, need
@@ -186,10 +187,8 @@ def numbers(values: Column, columns: tuple[str, ...], loss: str, *, whole: bool 
             raise TypeError
         line = np.asarray([float(v) for v in items])
     except (TypeError, ValueError, OverflowError):
-        raise DpradError(
-            f"loss={loss!r} needs one target column of numbers, but {columns[0]!r} has values that "
-            "are not numbers, or are too large."
-        ) from None
+        said = not_numbers(items, columns[0]) or f"{columns[0]!r} has values that are too large."
+        raise DpradError(f"loss={loss!r} needs one target column of numbers, but {said}") from None
     if not np.all(np.isfinite(line)) or np.any(np.diff(line) <= 0):
         raise DpradError(
             f"loss={loss!r} needs finite numbers that differ as floats, but {columns[0]!r} has "

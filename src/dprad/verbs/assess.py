@@ -58,9 +58,9 @@ def assess(
     threat
         The attacker. By default they know nothing and must guess the whole record exactly.
     query
-        What the mechanism reads from a record: a column, a list of columns, or a callable on the
-        support. Default: the only column, else the target if it is a single column, else the whole
-        record.
+        What the mechanism reads from a record: a column, a list of columns, a comparison such as
+        ``'smoker = "yes"'`` (1 where it holds, else 0), or a callable on the support. Default: the
+        only column, else the target if it is a single column, else the whole record.
     trials
         Number of draws, used only where the risk must be estimated (compositions, and tolerances
         with large unary encodings).

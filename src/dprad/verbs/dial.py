@@ -10,12 +10,11 @@ from typing import Any
 
 from dprad.errors import DpradError, interval, number, told
 from dprad.game.game import Classes
-from dprad.game.query import columns_read
+from dprad.game.query import distinct_read
 from dprad.game.question import Question
 from dprad.mechanisms.base import Mechanism
 from dprad.model.guarantees import Guarantee
 from dprad.model.parameters import TURNED, Goal, Parameter
-from dprad.model.threats import target_values
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,5 +194,5 @@ def _sized(
     missing = "size" in arguments and "size" not in fixed and _required(arguments["size"])
     if not missing or question.prior.kind != "finite" or callable(question.query):
         return fixed
-    columns = columns_read(question.prior, question.threat, question.query)
-    return {**fixed, "size": len(target_values(question.prior, columns)[1])}
+    read = distinct_read(question.prior, question.threat, question.query)
+    return {**fixed, "size": len(read)}

@@ -24,8 +24,7 @@ else:
     Numbers = options.number_options(SUBJECT, *NUMBERS.values())
     _NONE = Numbers()
 _MECHANISM = (
-    f"Assess a mechanism instead: {options.named_mechanisms()}. It reads the target, or the only "
-    "column."
+    f"Assess a mechanism instead: {options.named_mechanisms()}. It reads what --query says."
 )
 
 
@@ -36,6 +35,7 @@ def assess(
     numbers: Numbers = _NONE,
     neighbours: Annotated[str | None, Parameter(group=SUBJECT)] = None,
     mechanism: Annotated[str | None, Parameter(group=SUBJECT, help=_MECHANISM)] = None,
+    query: Annotated[str | None, Parameter(group=SUBJECT, help=options.QUERY)] = None,
     population: Population = _NOBODY,
     feared: Feared = _ANYONE,
     max_risk: Annotated[float | None, Parameter(group=OUTPUT)] = None,
@@ -56,6 +56,8 @@ def assess(
         replace-one or add-remove: what the promise compares. Required for a promise.
     mechanism
         Assess a mechanism instead.
+    query
+        What the mechanism reads.
     max_risk
         Exit with code 1 if the extra risk may exceed this.
     bounds
@@ -75,7 +77,7 @@ def assess(
         alone(
             options.given(numbers)
             | {"--neighbours": neighbours, "--mechanism": mechanism}
-            | {"--max-risk": max_risk}
+            | {"--max-risk": max_risk, "--query": query}
             | population.given()
             | feared.given()
         )
@@ -83,20 +85,21 @@ def assess(
     limit = None if max_risk is None else number(max_risk, "--max-risk", low=0, high=1)
     prior = population.prior()
     threat = feared.threat()
+    read = options.queried(query, prior)
     given = options.given(numbers)
     subject: Any
     if mechanism is None:
         promised = {f"--{p.name}" for kind in KINDS for p in kind.takes}
         noise = {name: value for name, value in given.items() if name not in promised}
-        without("a promise", noise)
+        without("a promise", noise | {"--query": query})
         subject = _promise(given, neighbours)
     else:
         taken = {f"--{name}" for family in FAMILIES for name in catalogue.card(family).names}
         others = {name: value for name, value in given.items() if name not in taken}
         without("--mechanism", others | {"--neighbours": neighbours})
         chosen = {name: value for name, value in given.items() if name in taken}
-        subject = options.mechanism(mechanism, chosen, prior, threat)
-    risk = dprad.assess(subject, prior=prior, threat=threat)
+        subject = options.mechanism(mechanism, chosen, prior, threat, read)
+    risk = dprad.assess(subject, prior=prior, threat=threat, query=read)
     exceeded = limit is not None and risk.interval[1] > limit
     if json:
         show_json(risk.to_dict() | {"max_risk": limit, "exceeded": exceeded})

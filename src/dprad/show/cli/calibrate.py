@@ -42,6 +42,7 @@ def calibrate(
     max_risk: Annotated[float | None, Parameter(group=_GOAL)] = None,
     mechanism: Annotated[str | None, Parameter(group=_GOAL)] = None,
     promise: Annotated[str | None, Parameter(group=_GOAL, help=_PROMISE)] = None,
+    query: Annotated[str | None, Parameter(group=_GOAL, help=options.QUERY)] = None,
     neighbours: Annotated[str | None, Parameter(group=_GOAL)] = None,
     numbers: Numbers = _NONE,
     sample_rate: Annotated[float | None, Parameter(group=_GOAL)] = None,
@@ -66,6 +67,8 @@ def calibrate(
         --steps).
     promise
         Instead of a mechanism.
+    query
+        What the mechanism reads.
     neighbours
         With --promise: replace-one or add-remove.
     numbers
@@ -88,6 +91,7 @@ def calibrate(
         alone(
             {"--max-risk": max_risk, "--mechanism": mechanism, "--promise": promise}
             | {"--neighbours": neighbours, "--sample-rate": sample_rate, "--steps": steps}
+            | {"--query": query}
             | options.given(numbers)
             | population.given()
             | feared.given()
@@ -97,21 +101,23 @@ def calibrate(
         raise DpradError("give the accepted risk (--max-risk 0.1) or a scenario file.")
     prior = population.prior()
     threat = feared.threat()
+    read = options.queried(query, prior)
     if (mechanism is None) == (promise is None):
         raise DpradError("give one of --mechanism and --promise.")
     training = {"--sample-rate": sample_rate, "--steps": steps}
     given = options.given(numbers) | training | {"--neighbours": neighbours}
     if promise is not None:
-        family, turned = _promised(promise, given)
+        family, turned = _promised(promise, given | {"--query": query})
     elif mechanism == "dpsgd":
-        family, turned = _training(given)
+        family, turned = _training(given | {"--query": query})
     else:
-        family, turned = _noise(mechanism or "", given, prior, threat)
-    plan = dprad.calibrate(family, max_risk=max_risk, prior=prior, threat=threat, **turned)
+        family, turned = _noise(mechanism or "", given, prior, threat, read)
+    asked = {"prior": prior, "threat": threat, "query": read}
+    plan = dprad.calibrate(family, max_risk=max_risk, **asked, **turned)
     if json:
         show_json(plan.to_dict())
     else:
-        public = population.data is None or population.domain is not None
+        public = population.public or options.asks(read, prior)
         show(str(plan) if mechanism not in FAMILIES else _text(plan, str(mechanism), given, public))
     return 0
 
@@ -159,10 +165,10 @@ def _training(given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
 
 
 def _noise(
-    mechanism: str, given: dict[str, Any], prior: Any, threat: Any
+    mechanism: str, given: dict[str, Any], prior: Any, threat: Any, query: Any
 ) -> tuple[Any, dict[str, Any]]:
     rest = tuple(f"--{name}" for name in FIXED)
     _only(f"--mechanism {mechanism}", given, *rest)
     chosen = {name: given[name] for name in rest}
-    family, known = options.parts(mechanism, chosen, prior, threat)
+    family, known = options.parts(mechanism, chosen, prior, threat, query)
     return family, known | {"parameter": options.card(mechanism).takes[0].name}

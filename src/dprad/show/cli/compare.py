@@ -33,6 +33,7 @@ def compare(
     mechanisms: Annotated[str, Parameter(group=SUBJECT)],
     noise: Noise = _NO_NOISE,
     numbers: Numbers = _NONE,
+    query: Annotated[str | None, Parameter(group=SUBJECT, help=options.QUERY)] = None,
     population: Population = _NOBODY,
     feared: Feared = _ANYONE,
     json: Annotated[bool, Parameter(group=OUTPUT, negative=())] = False,
@@ -49,6 +50,8 @@ def compare(
         Values, comma-separated.
     numbers
         What else the mechanisms take.
+    query
+        What they read.
     population
         What is known about the population.
     feared
@@ -61,6 +64,7 @@ def compare(
 
     prior = population.prior()
     threat = feared.threat()
+    read = options.queried(query, prior)
     values = {name: _numbers(text, f"--{name}") for name, text in vars(noise).items()}
     shared = options.given(numbers)
     names = options.listed(mechanisms, "--mechanisms") or []
@@ -77,16 +81,16 @@ def compare(
         if not values[first]:
             raise DpradError(f"--mechanisms {name} needs values of --{first}.")
         given = {o: v for o, v in shared.items() if o[2:] in card.names}
-        family, known = options.parts(name, given, prior, threat)
+        family, known = options.parts(name, given, prior, threat, read)
         chosen = {o[2:]: v for o, v in given.items() if v is not None}
         for v in values[first]:
             subjects.append(family(**known, **{first: v}))
             made[id(subjects[-1])] = (name, chosen | {first: v})
-    table = dprad.compare(subjects, prior=prior, threat=threat)
+    table = dprad.compare(subjects, prior=prior, threat=threat, query=read)
     if json:
         show_json(table.to_dict())
     else:
-        public = population.data is None or population.domain is not None
+        public = population.public or options.asks(read, prior)
         show(_text(table, made, public))
     return 0
 

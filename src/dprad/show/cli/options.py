@@ -22,6 +22,10 @@ SUBJECT = Group("The promise or the mechanism", sort_key=1)
 PRIOR = Group("What is known about the population (default: nothing)", sort_key=2)
 THREAT = Group("The attacker", sort_key=3)
 OUTPUT = Group("Output", sort_key=4)
+QUERY = (
+    "What the mechanism reads: a column, columns separated by commas, or a comparison, as in "
+    "'smoker = \"yes\" and age >= 40', which reads 1 or 0. Default: the target, or the only column."
+)
 
 
 def _whole(_: Any, tokens: Any) -> int:
@@ -104,12 +108,14 @@ def named_mechanisms() -> str:
     return "; ".join(parts)
 
 
-def mechanism(name: str, given: dict[str, Any], prior: Prior, threat: Threat) -> Any:
+def mechanism(
+    name: str, given: dict[str, Any], prior: Prior, threat: Threat, query: Any = None
+) -> Any:
     """A mechanism from its name and options, with the size or range of its values."""
     noise = f"--{card(name).takes[0].name}"
     if prior.kind == "finite" and given.get(noise) is None:
         raise DpradError(f"--mechanism {name} needs {noise}.")
-    made, chosen = parts(name, given, prior, threat)
+    made, chosen = parts(name, given, prior, threat, query)
     return made(**chosen)
 
 
@@ -119,7 +125,7 @@ def card(name: str) -> Card:
 
 
 def parts(
-    name: str, given: dict[str, Any], prior: Prior, threat: Threat
+    name: str, given: dict[str, Any], prior: Prior, threat: Threat, query: Any = None
 ) -> tuple[Any, dict[str, Any]]:
     """The class and its arguments, as far as known."""
     takes = {f"--{t}" for t in card(name).names}
@@ -127,7 +133,22 @@ def parts(
         raise DpradError(f"--mechanism {name} needs a population: give --data or --uniform.")
     without(f"--mechanism {name}", {o: v for o, v in given.items() if o not in takes})
     chosen = {o.removeprefix("--"): v for o, v in given.items() if v is not None}
-    return catalogue.parts(name, chosen, prior, threat)
+    return catalogue.parts(name, chosen, prior, threat, query)
+
+
+def asks(query: Any, prior: Prior) -> bool:
+    """Whether a comparison is read, whose range is that of yes and no."""
+    from dprad.model.predicates import is_predicate
+
+    return isinstance(query, str) and is_predicate(query, prior.columns)
+
+
+def queried(text: str | None, prior: Prior) -> Any:
+    """What the mechanism reads: a column, a comparison, or columns separated by commas."""
+    if text is None or text in prior.columns or asks(text, prior):
+        return text
+    names = listed(text, "--query") or []
+    return names if len(names) > 1 else names[0]
 
 
 def _interval(text: str, option: str) -> tuple[float, float]:
@@ -174,6 +195,11 @@ class Population:
         """Options that were used."""
         own = {f"--{f.name}": getattr(self, f.name) for f in fields(self)}
         return {name: None if value is False else value for name, value in own.items()}
+
+    @property
+    def public(self) -> bool:
+        """Whether the range of the values is not that of the data."""
+        return self.data is None or self.domain is not None
 
     def prior(self) -> Prior:
         """A file, equally likely values, or nothing known."""

@@ -159,7 +159,7 @@ def compared(answers: Answers) -> list[Section]:
 
 def useful_of(scenario: Scenario, release: Release, made: Any) -> Useful:
     """Error and variance of a release's mechanism, without the range of the data."""
-    public = bool(ranges.PUBLIC & set(scenario.population))
+    public = bool(ranges.PUBLIC & set(scenario.population)) or release.asks(scenario.prior)
     noise = {release.parameter: getattr(made, release.parameter)}
     return useful(made, str(release.mechanism), release.numbers | noise, public=public)
 

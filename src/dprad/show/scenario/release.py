@@ -10,6 +10,7 @@ from dprad.exact import Sampling
 from dprad.game.question import Question
 from dprad.mechanisms import catalogue
 from dprad.model.parameters import TV
+from dprad.model.predicates import is_predicate
 from dprad.model.priors import Prior
 from dprad.model.results import Calibration, Risk
 from dprad.model.threats import Threat
@@ -50,6 +51,10 @@ class Release:
             return catalogue.parts(self.mechanism, numbers, prior, threat, self.query)
         made = catalogue.kind({*numbers, self.parameter} - {"neighbours"})
         return made, numbers
+
+    def asks(self, prior: Prior) -> bool:
+        """Whether it reads a comparison: yes or no."""
+        return isinstance(self.query, str) and is_predicate(self.query, prior.columns)
 
     def at(self, value: float) -> Release:
         """The same with another amount of noise."""
