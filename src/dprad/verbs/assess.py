@@ -132,7 +132,7 @@ def _promised(guarantee: Guarantee, question: Question) -> Risk:
         subject=guarantee.describe(),
         threat=question.describe(),
         prior=repr(prior),
-        assumptions=(_PROMISE, neighbours, *_attacker(question), _population(prior), _INDEPENDENT),
+        assumptions=(_PROMISE, neighbours, *_attacker(question), *_population(prior), _INDEPENDENT),
     )
 
 
@@ -176,7 +176,7 @@ def _run(mechanism: Mechanism, question: Question, sampling: Sampling) -> Risk:
             _IMPLEMENTED,
             *assumed,
             *_attacker(question),
-            _population(prior),
+            *_population(prior),
             _INDEPENDENT,
         ),
     )
@@ -192,7 +192,13 @@ def _within(interval: tuple[float, float], most: float) -> tuple[float, float]:
     return low, high
 
 
-def _population(prior: Prior) -> str:
+def _population(prior: Prior) -> tuple[str, ...]:
+    """What is assumed about the population, and what was missing in the rows."""
+    gaps = "" if prior.missing is None else prior.missing.sentence()
+    return (_described(prior), gaps) if gaps else (_described(prior),)
+
+
+def _described(prior: Prior) -> str:
     """What is assumed about the population, and whether the counted rows support it."""
     if prior.kind == "unknown":
         return _FREE
