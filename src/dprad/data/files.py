@@ -26,6 +26,8 @@ from dprad.errors import DpradError, told
 
 # The longest header that is looked at.
 HEADER = 2**20
+# The longest name of a column.
+NAME = 2**17
 # Types of columns whose values are small: numbers, times and (measured) text.
 SMALL = re.compile(
     r"U?(TINY|SMALL|BIG|HUGE)?INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL\(\d+,\d+\)|BOOLEAN|UUID|VARCHAR"
@@ -312,6 +314,8 @@ def _header(path: Path, limits: Limits | None) -> None:
         _few(line.count(separator) + 1, limits)
     try:
         row = next(csv.reader([line.strip("\r\n")], delimiter=separator), [])
+        if max(map(len, row), default=0) > NAME:  # csv's own limit may be raised elsewhere
+            raise csv.Error
     except csv.Error:
         raise DpradError(f"data: the first line of {str(path)!r} is not a list of names.") from None
     names = [n.strip() for n in row]
