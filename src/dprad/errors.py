@@ -60,6 +60,14 @@ def number(
     raise DpradError(_say(name, rule, value, hint))
 
 
+def share(value: Any, name: str) -> float:
+    """A number between 0 and 1, or a percentage as text (``"5%"``), or a `DpradError`."""
+    hint = "A percentage is written with its sign, as in 5%."
+    if isinstance(value, str) and value.strip().endswith("%"):
+        return number(value.strip()[:-1], name, low=0, high=100) / 100
+    return number(value, name, low=0, high=1, hint=hint)
+
+
 def whole(value: Any, name: str, *, low: int, hint: str = "") -> int:
     """A whole number of at least `low`, or a `DpradError`."""
     result = number(value, name, low=low, hint=hint)

@@ -537,7 +537,7 @@ def test_laplace_stays_below_its_promise():
         ),
         (
             lambda: assess(Laplace(epsilon=1), prior=Prior.from_counts({"a": 1, "b": 1})),
-            "reads numbers, but record number 1 is not a number",
+            "reads numbers, but the column 'value' holds text",
         ),
         (
             lambda: assess(Geometric(epsilon=1), prior=Prior.from_counts({0.5: 1, 1: 1})),

@@ -92,9 +92,10 @@ def test_all_errors_at_once(tmp_path):
     with pytest.raises(DpradError) as raised:
         read(BAD, tmp_path)
     message = str(raised.value)
-    assert "s.toml has 11 errors" in message
+    assert "s.toml has 12 errors" in message
     for line, words in [
         (1, "Did you mean 'title'?"),
+        (2, "does not exist"),
         (4, "Did you mean 'columns'?"),
         (5, "Did you mean 'keep'?"),
         (7, "A column is named in a list: knows = ['age']"),
@@ -107,6 +108,102 @@ def test_all_errors_at_once(tmp_path):
         (20, "trials must be"),
     ]:
         assert any(f"line {line}" in part and words in part for part in message.split("\n")), line
+
+
+FIVE = """[population]
+data = "people.csv"
+missing = "kep"
+[[threats]]
+target = ["smokr"]
+[[releases]]
+mechanism = "laplace"
+epsilon = 1
+query = 'agee > 30'
+[accepted]
+risk = 5
+[audit]
+confidence = "100%"
+"""
+SIX = """[population]
+data = "people.csv"
+columns = ["smoker", "aeg"]
+[[threats]]
+knows = ["smokr"]
+eta = -1
+[[threats]]
+target = ["agee"]
+[[releases]]
+mechanism = "grr"
+epsilon = "one"
+clamp = [0, 1]
+[[releases]]
+epsilon = 1
+neighbors = "replace-one"
+[[releases]]
+mu = 1
+delta = 0.1
+neighbours = "replace-one"
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        (FIVE, [(3, "Did you mean 'keep'"), (5, "Did you mean 'smoker'"), (9, "mean 'age'"),
+                (11, "as in 5%"), (13, "strictly between")]),
+        (SIX, [(1, "names the column 'aeg'"), (5, "Did you mean 'smoker'"), (6, "eta must be"),
+               (8, "Did you mean 'age'"), (11, "epsilon must be a number"),
+               (12, "does not apply to grr"), (15, "Did you mean 'neighbours'"),
+               (16, "delta goes with epsilon")]),
+        # a table that is spoiled causes no other errors
+        ("[poplation]\nuniform = 3\n[[releases]]\nmechanism = 'grr'\nepsilon = 1\n[audit]\n",
+         [(1, "Did you mean 'population'")]),
+        ("[population]\nuniform = 3\n[[relaeses]]\nmechanism = 'grr'\nepsilon = 1\n",
+         [(3, "Did you mean 'releases'")]),
+        ("[population]\nuniform = 3\n[[releases]]\nmechanism = 'grrr'\nepsilon = 1\n[audit]\n",
+         [(4, "Did you mean 'grr'")]),
+        ("[population]\ndata = 'latin.csv'\nencoding = 'latin-l'\n[[threats]]\ntarget = ['x']\n"
+         "[[releases]]\nmechanism = 'grr'\nepsilon = 1\n", [(3, "encoding must be")]),
+        # what a release cannot read is told when the file is loaded, for every release
+        ("[population]\ndata = 'people.csv'\n[[releases]]\nmechanism = 'laplace'\nepsilon = 1\n"
+         "query = 'age'\nsensitivity = 0.5\n[[releases]]\nmechanism = 'laplace'\nepsilon = 1\n"
+         "query = 'smoker'\n[[releases]]\nmechanism = 'grr'\nepsilon = 1\n"
+         "query = 'smoker = \"maybe\"'\n",
+         [(3, "records differ by more"), (8, "query='smoker = "), (12, "no record has")]),
+        # without an attacker that is right, a query still says what is read
+        ("[population]\ndata = 'people.csv'\n[[threats]]\neta = -1\n[[releases]]\nepsilon = 1\n"
+         "mechanism = 'laplace'\nquery = 'smoker'\n", [(4, "eta must be"), (5, "holds text")]),
+    ],
+)  # fmt: skip
+def test_mistakes_of_all_tables_are_told_together(text, wanted, tmp_path):
+    (tmp_path / "people.csv").write_text("smoker,age\nyes,30\nno,40\n")
+    (tmp_path / "latin.csv").write_bytes("name,n\nJos\xe9,1\nZo\xeb,2\n".encode("latin-1"))
+    with pytest.raises(DpradError) as raised:
+        read(text, tmp_path)
+    lines = [
+        line for line in str(raised.value).replace("s.toml, ", "\n").split("\n") if "line" in line
+    ]
+    assert len(lines) == len(wanted), lines
+    for line, (number, words) in zip(lines, wanted, strict=True):
+        assert line.strip().startswith((f"line {number},", f"line {number}:")) and words in line
+
+
+def test_percentages_encodings_and_decimal_commas(tmp_path):
+    rows = "name;size\nJosé;1,5\nAna;2,5\n"
+    (tmp_path / "people.csv").write_bytes(rows.encode("cp1252"))
+    found = read(
+        "[population]\ndata='people.csv'\nencoding='cp1252'\ndecimal=','\n"
+        "[[releases]]\nmechanism='laplace'\nepsilon=1\nquery='size'\n"
+        "[accepted]\nrisk='5%'\n[audit]\nconfidence='99%'\ntrials=400\n",
+        tmp_path,
+    )
+    assert found.accepted == 0.05 and found.audit["confidence"] == 0.99
+    assert found.prior.column("size").tolist() == [2.5, 1.5]
+    assert found.prior.column("name").tolist() == ["Ana", "José"]
+    assert scenario.answer(found).audits[0][1].verdict == "consistent"
+    for wrong in ("risk = 5", "risk = '105%'", "risk = true", "risk = 'some'"):
+        with pytest.raises(DpradError, match="risk must be a number"):
+            read(f"[accepted]\n{wrong}" + MU, tmp_path)
 
 
 MU = "\n[[releases]]\nmu=1\nneighbours='add-remove'"

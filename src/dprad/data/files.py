@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import glob as globbing
 import gzip
+import math
 import re
 import tempfile
 import threading
@@ -20,10 +21,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dprad.data.text import COPY, Written, in_utf8, looks_like_utf16, why_not_utf8
 from dprad.errors import DpradError, told
 
 # The longest header that is looked at.
 HEADER = 2**20
+# The longest name of a column.
+NAME = 2**17
 # Types of columns whose values are small: numbers, times and (measured) text.
 SMALL = re.compile(
     r"U?(TINY|SMALL|BIG|HUGE)?INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL\(\d+,\d+\)|BOOLEAN|UUID|VARCHAR"
@@ -66,37 +70,66 @@ class Limits:
     text: int = 200  # bytes of a value
 
 
+class UnreadableError(DpradError):
+    """A table cannot be read; its encoding may be the reason."""
+
+
 @contextmanager
-def opened(data: Any, ordered: bool, glob: bool, limits: Limits | None) -> Iterator[Any]:
+def opened(
+    data: Any, ordered: bool, glob: bool, limits: Limits | None, written: Written | None = None
+) -> Iterator[Any]:
     """A data frame as it is, or the table of a file, read by DuckDB while this is open.
 
     DuckDB may read these files and its own folder (which is private, and removed), and nothing
     else: no other file, no extension, no address.
     """
+    written = written or Written()
     if not isinstance(data, str | Path):
+        written.needs_text("a table")
         yield data
         return
     import duckdb
 
     files, reader = _files(str(data), glob)
+    if reader != _CSV:
+        written.needs_text("a Parquet file")
     with tempfile.TemporaryDirectory(prefix="dprad-") as folder:
-        names, connection = connected(files, folder, ordered)
+        copies, named = files, [str(data)] if len(files) == 1 else list(map(str, files))
+        if written.encoding is not None:
+            most = limits.unpacked if limits else math.inf
+            copies = in_utf8(files, folder, written.encoding, most)
+        names, connection = connected(copies, folder, ordered)
         clock = threading.Timer(limits.seconds if limits else 0.0, connection.interrupt)
         clock.daemon = True
         try:
             if limits is not None:
                 clock.start()
-            yield _table(connection, names, files, reader, limits)
+            if reader == _CSV and any(map(looks_like_utf16, copies)):
+                raise UnreadableError
+            yield _table(connection, names, copies, reader, limits, written.decimal)
         except duckdb.InterruptException:
             raise DpradError("data: reading it takes too long. Load a smaller table.") from None
+        except DpradError as error:
+            raise _unread(error, copies, named, reader) from None
         except duckdb.Error as error:
-            hint = " Is it a table with one header line, in UTF-8?" if reader == _CSV else ""
-            raise DpradError(
-                f"data: the file {str(data)!r} cannot be read ({told(error)}).{hint}"
-            ) from None
+            hint = " Is it a table with one header line?" if reader == _CSV else ""
+            said = f"data: the file {str(data)!r} cannot be read ({told(error)}).{hint}"
+            raise _unread(UnreadableError(said), copies, named, reader) from None
         finally:
             clock.cancel()
             connection.close()
+
+
+def _unread(error: DpradError, copies: list[Path], named: list[str], reader: str) -> DpradError:
+    """Why a file cannot be read: its encoding, if that is the reason. At most one pass over it."""
+    for copy, name in zip(copies, named, strict=True):
+        if isinstance(error, UnreadableError) and reader == _CSV:
+            said = why_not_utf8(copy)
+            if said:
+                return DpradError(f"data: the file {name!r} {said}")
+        if copy.name.startswith(COPY) and str(copy) in str(error):
+            return DpradError(str(error).replace(str(copy), name))
+    return error
 
 
 def connected(files: list[Path], folder: str, ordered: bool = True) -> tuple[list[str], Any]:
@@ -157,11 +190,17 @@ def _plain_names(files: list[Path], folder: Path) -> list[str]:
 
 
 def _table(
-    connection: Any, names: list[str], files: list[Path], reader: str, limits: Limits | None
+    connection: Any,
+    names: list[str],
+    files: list[Path],
+    reader: str,
+    limits: Limits | None,
+    decimal: str,
 ) -> Any:
     """The rows of the files, after a look at what they are."""
     given: list[Any] = [names]
-    if reader == _CSV:
+    csv_ = reader == _CSV
+    if csv_:
         for file in files:
             _header(file, limits)
             _unpacked(file, limits)
@@ -170,17 +209,18 @@ def _table(
             given[1] = min(ROWS, limits.rows)
     elif limits is not None:
         _pages(connection, names, limits)
-    table = connection.sql(f"SELECT * FROM {reader}", params=given)
-    if reader == _CSV and len(table.columns) == 1 and re.search("[,;|\t]", table.columns[0]):
-        raise DpradError(
+    source = reader.replace("($1, ", f"($1, decimal_separator = '{decimal}', ") if csv_ else reader
+    table = connection.sql(f"SELECT * FROM {source}", params=given)
+    if csv_ and len(table.columns) == 1 and re.search("[,;|\t]", table.columns[0]):
+        raise UnreadableError(
             f"data: the file {str(files[0])!r} does not read as a table: its rows have different "
             "numbers of fields, or its first line is not a list of names."
         )
-    if reader == _CSV:
+    if csv_:
         _named(table)
     if limits is not None:
         _few(len(table.columns), limits)
-        rows = connection.sql(f"SELECT 1 FROM {reader} LIMIT {limits.rows + 1}", params=given)
+        rows = connection.sql(f"SELECT 1 FROM {source} LIMIT {limits.rows + 1}", params=given)
         if len(rows) > limits.rows:
             raise DpradError(f"data has more than {limits.rows:,} rows. Load a smaller table.")
         _short(table, limits)
@@ -267,13 +307,15 @@ def _header(path: Path, limits: Limits | None) -> None:
     """Refuse a header with empty names, or the same name twice; other engines would rename them."""
     if path.suffix not in (".csv", ".tsv"):
         return
-    with path.open(encoding="utf-8", errors="replace", newline="") as file:
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
         line = file.readline(HEADER)
     separator = max(",;\t|", key=line.count)
     if limits is not None:
         _few(line.count(separator) + 1, limits)
     try:
         row = next(csv.reader([line.strip("\r\n")], delimiter=separator), [])
+        if max(map(len, row), default=0) > NAME:  # csv's own limit may be raised elsewhere
+            raise csv.Error
     except csv.Error:
         raise DpradError(f"data: the first line of {str(path)!r} is not a list of names.") from None
     names = [n.strip() for n in row]

@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from dprad.data.files import Limits, opened
-from dprad.errors import DpradError, column, one_of, told
+from dprad.data.files import Limits, UnreadableError, opened
+from dprad.data.text import Written
+from dprad.errors import DpradError, column, told
 from dprad.numerics.arrays import Column, FloatArray, IntArray, distinct
 
 # Text that is a number to people: with a decimal comma, as a percentage, or as it stands.
@@ -31,33 +32,38 @@ def count(
     *,
     columns: Sequence[str] | None,
     weight: str | None,
-    missing: str,
     glob: bool = False,
     limits: Limits | None = None,
-) -> tuple[list[str], list[Column], FloatArray]:
+    written: Written | None = None,
+) -> tuple[list[str], list[Column], FloatArray, IntArray]:
     """Distinct records of `data` and their (weighted) counts, counted inside its own engine.
 
-    Returns column names, one array of values per column, and the weights.
+    Returns column names, one array of values per column, the weights and the numbers of rows.
     """
-    one_of(missing, "missing", ["keep", "drop", "refuse"])
-    with opened(data, False, glob, limits) as native:
-        return _counted(native, columns, weight, missing, limits)
+    with opened(data, False, glob, limits, written) as native:
+        return _counted(native, columns, weight, limits)
+
+
+def names_of(data: Any, *, written: Written | None = None) -> list[str]:
+    """The names of the columns; the rows are not counted."""
+    with opened(data, False, False, None, written) as native:
+        return list(_frame(native)[1].names())
 
 
 def _counted(
     native: Any,
     columns: Sequence[str] | None,
     weight: str | None,
-    missing: str,
     limits: Limits | None,
-) -> tuple[list[str], list[Column], FloatArray]:
+) -> tuple[list[str], list[Column], FloatArray, IntArray]:
     frame, schema = _frame(native)
     keys = _keys(schema.names(), columns, weight)
     frame, totals = _totals(frame, schema, weight)
     grouped = _grouped(frame, keys, totals, limits)
     weights = _weights(grouped[len(keys) :], weight)
+    rows = np.asarray(grouped[-1], dtype=np.int64)
     records = zip(keys, grouped[: len(keys)], strict=True)
-    return keys, [_key(name, values, missing) for name, values in records], weights
+    return keys, [_key(name, values) for name, values in records], weights, rows
 
 
 def _keys(present: list[Any], columns: Sequence[str] | None, weight: str | None) -> list[str]:
@@ -86,7 +92,7 @@ def _totals(frame: Any, schema: Any, weight: str | None) -> tuple[Any, list[Any]
     if not schema[weight].is_numeric():
         raise DpradError(
             f"weight must be a column of numbers, but {weight!r} holds "
-            f"{type(schema[weight]).__name__}."
+            f"{type(schema[weight]).__name__}. If it has decimal commas, read it with decimal=','."
         )
     # as floats, so that no engine overflows; under a new name, as it may also be a key
     frame = frame.with_columns(nw.col(weight).cast(nw.Float64).alias(weights))
@@ -135,18 +141,13 @@ def _weights(totals: list[list[Any]], weight: str | None) -> FloatArray:
     return weights
 
 
-def _key(name: str, values: list[Any], missing: str) -> Column:
+def _key(name: str, values: list[Any]) -> Column:
     """One column of the distinct records."""
     try:
         key = array(values)
         hash(key[0])
     except TypeError:
         raise DpradError(f"column {name!r} holds lists or the like; choose others.") from None
-    if missing == "refuse" and key.dtype == object and None in set(key):
-        raise DpradError(
-            f"column {name!r} has missing values. Pass missing='drop' to leave such rows out, "
-            "or 'keep' to count missing as a category of its own."
-        )
     return key
 
 
@@ -194,9 +195,9 @@ def _unused(stem: str, present: Sequence[str]) -> str:
     return name
 
 
-def _failed(error: Exception) -> DpradError:
+def _failed(error: Exception) -> UnreadableError:
     """What an engine complains about may show a value, so only the kind of it is told."""
-    return DpradError(f"data: the table cannot be counted ({told(error)}).")
+    return UnreadableError(f"data: the table cannot be counted ({told(error)}).")
 
 
 def _fetch(frame: Any) -> list[list[Any]]:
@@ -262,9 +263,9 @@ def not_numbers(values: Iterable[Any], name: str) -> str:
     if not texts:
         return f"{name!r} holds values that are not numbers."
     if all(map(_COMMA.fullmatch, texts)) and any("," in v for v in texts):
-        return f"{name!r} has decimal commas, so it is text. Read the file with decimal=','."
+        return f"{name!r} has decimal commas. Read the file with decimal=',' (--decimal ,)."
     if all(map(_PERCENT.fullmatch, texts)):
-        return f"{name!r} has percent signs, so it is text. Write numbers without the sign."
+        return f"{name!r} has percent signs. Write its numbers without them."
     if len(others) < len(items) or any(map(_NUMBER.fullmatch, texts)):
         return (
             f"{name!r} holds text beside its numbers. If a word such as NA means that a value is "

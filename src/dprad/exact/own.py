@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from dprad.errors import DpradError
 from dprad.exact import solve
 from dprad.exact.channel import BLOCK_ENTRIES, Channel
 from dprad.exact.integers import whole_channel
@@ -41,6 +42,7 @@ from dprad.mechanisms.staircase import Staircase
 from dprad.mechanisms.support import SupportMechanism
 from dprad.numerics.arrays import BoolArray, Column, FloatArray, IntArray, complements, distinct
 from dprad.runtime.memory import block
+from dprad.runtime.progress import quietly, tell
 
 # Most values that are solved one by one: by a solver, by draws, and on a line.
 MANY, DRAWN, SOLVED = 96, 24, 256
@@ -99,10 +101,17 @@ def of_values(mechanism: Any, points: Column, mass: FloatArray, sampling: Sampli
 
 def promised(mechanism: Mechanism, mass: FloatArray) -> Own:
     """What the promise allows."""
-    promise = mechanism.guarantee
-    tv = 1.0 if promise is None else promise.replace_one().tv
-    high = tv * complements(mass)
+    high = promised_tv(mechanism) * complements(mass)
     return Own(np.arange(len(mass)), high, np.zeros(len(mass)), high, "upper-bound")
+
+
+def promised_tv(mechanism: Mechanism) -> float:
+    """The total variation that the promise allows between two people; 1 if there is none."""
+    try:
+        promise = mechanism.guarantee
+    except DpradError:  # too little noise to be promised
+        return 1.0
+    return 1.0 if promise is None else promise.replace_one().tv
 
 
 def _each(mechanism: Any, points: Column, mass: FloatArray, sampling: Sampling) -> Own:
@@ -129,7 +138,9 @@ def _each(mechanism: Any, points: Column, mass: FloatArray, sampling: Sampling) 
             sets=Singletons(alone, alone, mass[k : k + 1], alone),
             class_of=(every != k).astype(np.intp),
         )
-        found = solve(mechanism, Posed(game, points), sampling)
+        with quietly():
+            found = solve(mechanism, Posed(game, points), sampling)
+        tell("people", k + 1, len(mass))
         low, high = found.interval or (found.rad, found.rad)
         rows.append((found.rad / share, low / share, high / share, found.kind))
     rad, low, high = np.array([row[:3] for row in rows]).T
@@ -204,7 +215,7 @@ def _laplace_tv(x: FloatArray, mass: FloatArray, some: IntArray) -> FloatArray:
         with np.errstate(divide="ignore", invalid="ignore"):
             until = (width + np.log(np.maximum(near, 0.0) / away)) / 2
         until = np.clip(np.nan_to_num(until, nan=0.0, posinf=np.inf), 0.0, width)
-        gained = near * -np.expm1(-until) - away * np.exp(-width) * np.expm1(until)
+        gained = near * -np.expm1(-until) - away * (np.exp(until - width) - np.exp(-width))
         result[i] = (ends + float(np.maximum(gained, 0.0).sum())) / 2
     return result
 

@@ -16,9 +16,11 @@ from typing import Any
 import numpy as np
 
 from dprad.data.files import Limits
-from dprad.data.tables import array, count
-from dprad.errors import DpradError, column, whole
+from dprad.data.tables import count
+from dprad.data.text import Written
+from dprad.errors import DpradError, column, one_of, whole
 from dprad.model.continuous import between, continuous_range
+from dprad.model.missing import POLICIES, Missing, settled
 from dprad.model.records import normalised, split, weights_of
 from dprad.numerics.arrays import Column, FloatArray, unlike
 from dprad.runtime.memory import need
@@ -46,6 +48,8 @@ class Prior:
         ``(distribution, low, high)`` of a continuous prior, else None.
     rows
         Number of rows, if the prior was counted from unweighted rows.
+    missing
+        Missing values of the table it was counted from, and what was done about them, else None.
 
     Examples
     --------
@@ -60,6 +64,7 @@ class Prior:
     probabilities: FloatArray | None
     continuous_on: tuple[Any, float, float] | None = field(default=None, kw_only=True)
     rows: int | None = field(default=None, kw_only=True)
+    missing: Missing | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         for values in (self.support, self.probabilities):
@@ -183,6 +188,8 @@ class Prior:
         missing: str = "keep",
         domain: Iterable[Any] | Mapping[str, Iterable[Any]] | None = None,
         glob: bool = False,
+        encoding: str | None = None,
+        decimal: str = ".",
         limits: Limits | None = None,
     ) -> Prior:
         """Count the rows of a data frame, or of a CSV or Parquet file.
@@ -198,12 +205,16 @@ class Prior:
             A column of survey weights.
         missing
             ``"keep"`` counts a missing value as a category of its own (None), ``"drop"`` skips such
-            rows, ``"refuse"`` raises.
+            rows, ``"refuse"`` raises. ``prior.missing`` says how many there were.
         domain
             Possible values, observed or not: an iterable for one column, a mapping from column to
             values for several (the support is then the product).
         glob
             Whether ``*``, ``?`` and ``[...]`` in a path stand for several files.
+        encoding
+            Encoding of a CSV file that is not in UTF-8, such as ``"latin-1"`` or ``"utf-16"``.
+        decimal
+            ``","`` if a CSV file has decimal commas.
         limits
             Limits on columns, rows, distinct records and seconds, beyond which a file is refused.
 
@@ -219,16 +230,15 @@ class Prior:
         0.625
 
         """
-        names, arrays, weights = count(
-            data, columns=columns, weight=weight, missing=missing, glob=glob, limits=limits
+        one_of(missing, "missing", POLICIES)
+        written = Written.of(encoding, decimal)
+        names, arrays, weights, rows = count(
+            data, columns=columns, weight=weight, glob=glob, limits=limits, written=written
         )
-        if missing == "drop":
-            whole_rows = np.logical_and.reduce([[v is not None for v in a] for a in arrays])
-            arrays, weights = [a[whole_rows] for a in arrays], weights[whole_rows]
-            # without missing values a column may be numeric again
-            arrays = [array(a.tolist()) for a in arrays]
+        arrays, weights, gaps = settled(names, arrays, weights, rows, missing)
         prior = cls._of(tuple(names), arrays, weights, domain)
-        return prior if weight is not None else replace(prior, rows=int(weights.sum()))
+        left = gaps.rows - gaps.dropped if weight is None else None
+        return replace(prior, rows=left, missing=gaps)
 
     @classmethod
     def continuous(cls, distribution: Any, low: float, high: float) -> Prior:

@@ -28,6 +28,17 @@ def listen(listener: Listener) -> Iterator[None]:
         _listeners.remove(listener)
 
 
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Within, nobody is told."""
+    heard = _listeners[:]
+    _listeners.clear()
+    try:
+        yield
+    finally:
+        _listeners.extend(heard)
+
+
 def tell(what: str, done: int, total: int) -> None:
     """Call all listeners."""
     for listener in _listeners:

@@ -10,7 +10,7 @@ import numpy as np
 from dprad import bounds
 from dprad.errors import DpradError, number, whole
 from dprad.exact import Sampling, solve, solve_continuous
-from dprad.exact.own import Own, own_risks
+from dprad.exact.own import Own, own_risks, promised_tv
 from dprad.game.game import Classes
 from dprad.game.query import Query
 from dprad.game.question import Posed, Question
@@ -123,8 +123,7 @@ def answer(subject: Any, question: Question, sampling: Sampling, *, own: bool = 
 def worst_of(mechanism: Mechanism, question: Question, sampling: Sampling) -> dict[str, Any]:
     """The largest own risk of a person who is asked about (Proposition I)."""
     if not isinstance(question.game, Classes):
-        promise = mechanism.guarantee
-        most = 1.0 if promise is None else promise.replace_one().tv
+        most = promised_tv(mechanism)
         return _worst((0.0, most), most, "upper-bound", None)
     own = own_of(mechanism, question, sampling)
     asked = np.flatnonzero(own.place >= 0)
@@ -178,7 +177,7 @@ def _promised(guarantee: Guarantee, question: Question) -> Risk:
         subject=guarantee.describe(),
         threat=question.describe(),
         prior=repr(prior),
-        assumptions=(_PROMISE, neighbours, *_attacker(question), _population(prior), _INDEPENDENT),
+        assumptions=(_PROMISE, neighbours, *_attacker(question), *_population(prior), _INDEPENDENT),
         **_promised_worst(guarantee, question),
     )
 
@@ -238,7 +237,7 @@ def _run(mechanism: Mechanism, question: Question, sampling: Sampling) -> Risk:
             _IMPLEMENTED,
             *assumed,
             *_attacker(question),
-            _population(prior),
+            *_population(prior),
             _INDEPENDENT,
         ),
     )
@@ -254,7 +253,13 @@ def _within(interval: tuple[float, float], most: float) -> tuple[float, float]:
     return low, high
 
 
-def _population(prior: Prior) -> str:
+def _population(prior: Prior) -> tuple[str, ...]:
+    """What is assumed about the population, and what was missing in the rows."""
+    gaps = "" if prior.missing is None else prior.missing.sentence()
+    return (_described(prior), gaps) if gaps else (_described(prior),)
+
+
+def _described(prior: Prior) -> str:
     """What is assumed about the population, and whether the counted rows support it."""
     if prior.kind == "unknown":
         return _FREE

@@ -143,6 +143,7 @@ def _records(subject: Any, question: Question, sampling: Sampling) -> Groups:
     assert prior.support is not None
     pi = prior.table
     kept = np.flatnonzero(pi > 0)
+    low: FloatArray
     if isinstance(subject, Guarantee):
         high: FloatArray = subject.replace_one().tv * complements(pi)[kept]
         rad, low, kind = high, np.zeros(len(kept)), "upper-bound"

@@ -26,6 +26,7 @@ from dprad.exact import Sampling
 from dprad.game.query import Query
 from dprad.game.question import Question
 from dprad.mechanisms.base import Mechanism
+from dprad.mechanisms.foreign import as_mechanism
 from dprad.model import explain
 from dprad.model.guarantees import Guarantee
 from dprad.model.priors import Prior
@@ -161,7 +162,8 @@ def turned(
         search.ended = search.ended and value == searched
         search.tolerance = _failing(value, search)
     if risk.worst is None:  # left out of the search
-        risk = replace(risk, **worst_of(subject, question, sampling))
+        run = as_mechanism(subject, "calibrate")
+        risk = replace(risk, **worst_of(run, question, sampling))
     error = subject.error(0.95) if isinstance(subject, Mechanism) else None
     return Calibration(
         mechanism=subject,

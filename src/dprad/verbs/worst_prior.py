@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from dprad.errors import DpradError, whole
+from dprad.game.question import Question
 from dprad.mechanisms.base import Mechanism
 from dprad.mechanisms.foreign import as_mechanism
 from dprad.model.guarantees import Guarantee
@@ -25,12 +26,12 @@ from dprad.model.threats import Threat
 from dprad.numerics.arrays import FloatArray
 from dprad.numerics.random import Seed, seed
 from dprad.runtime.progress import Meter, Stop
-from dprad.verbs.assess import assess
+from dprad.verbs.assess import answer, assess, sampled
 
 # Most priors assessed: where the risk is exact, and where it is an estimate.
 BUDGET, ROUGH_BUDGET = 6_000, 500
-# Fewest draws for the risk of the prior that was found.
-FINAL = 20_000
+# Fewest draws for the risk of the prior that was found, and the confidence of its interval.
+FINAL, CONFIDENCE = 20_000, 0.95
 # Seconds after which a search says how far it is, unless told otherwise.
 QUIET = 5.0
 # Share of the budget for pairs, and the number of pairs from which the search climbs.
@@ -114,11 +115,12 @@ def worst_prior(
         return Prior.from_counts(dict(zip(support, weight.tolist(), strict=True)))
 
     def risk(weight: FloatArray) -> tuple[float, bool]:
-        answer = assess(subject, prior=made(weight), threat=threat, trials=trials, rng=start)
-        return answer.rad, answer.kind == "estimate"
+        found = again(weight, trials, 0)
+        return found.rad, found.kind == "estimate"
 
     def again(weight: FloatArray, draws: int, which: int) -> Risk:
-        return assess(subject, prior=made(weight), threat=threat, trials=draws, rng=start + which)
+        sampling = sampled(draws, CONFIDENCE, start + which)
+        return answer(subject, Question.of(made(weight), threat), sampling, own=False)
 
     search = _Search(risk, len(support), progress, stop)
     best = search.best()

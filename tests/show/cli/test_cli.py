@@ -432,7 +432,7 @@ def test_scenarios(capsys, tmp_path, monkeypatch):
         assert code == 2 and words in err
     (tmp_path / "bad.toml").write_text("a = 1\nb = 2\n")
     code, _, err = run(capsys, "assess", "bad.toml")
-    assert code == 2 and err.count("\n") == 3 and "line 2" in err
+    assert code == 2 and err.count("\n") == 4 and "line 2" in err and "[[releases]]" in err
     (tmp_path / "bare.toml").write_text("[[releases]]\nmu=1\nneighbours='add-remove'\n")
     code, _, err = run(capsys, "calibrate", "bare.toml")
     assert code == 2 and "accepted risk" in err

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from dprad.errors import DpradError, number
+from dprad.errors import DpradError
 from dprad.mechanisms import catalogue
 from dprad.mechanisms.catalogue import FAMILIES, NUMBERS, PROMISES
 from dprad.model.guarantees import KINDS
@@ -38,7 +38,7 @@ def assess(
     query: Annotated[str | None, Parameter(group=SUBJECT, help=options.QUERY)] = None,
     population: Population = _NOBODY,
     feared: Feared = _ANYONE,
-    max_risk: Annotated[float | None, Parameter(group=OUTPUT)] = None,
+    max_risk: Annotated[options.Share | None, Parameter(group=OUTPUT)] = None,
     bounds: Annotated[bool, Parameter(group=OUTPUT, negative=())] = False,
     json: Annotated[bool, Parameter(group=OUTPUT, negative=())] = False,
 ) -> int:
@@ -59,7 +59,7 @@ def assess(
     query
         What the mechanism reads.
     max_risk
-        Exit with code 1 if the extra risk may exceed this.
+        Exit with code 1 if the extra risk may exceed this, as 0.1 or 10%.
     bounds
         Also list the bounds that do not apply, and why.
     population
@@ -82,7 +82,6 @@ def assess(
             | feared.given()
         )
         return assessed(scenario, json=json)
-    limit = None if max_risk is None else number(max_risk, "--max-risk", low=0, high=1)
     prior = population.prior()
     threat = feared.threat()
     read = options.queried(query, prior)
@@ -100,14 +99,14 @@ def assess(
         chosen = {name: value for name, value in given.items() if name in taken}
         subject = options.mechanism(mechanism, chosen, prior, threat, read)
     risk = dprad.assess(subject, prior=prior, threat=threat, query=read)
-    exceeded = limit is not None and risk.interval[1] > limit
+    exceeded = max_risk is not None and risk.interval[1] > max_risk
     if json:
-        show_json(risk.to_dict() | {"max_risk": limit, "exceeded": exceeded})
+        show_json(risk.to_dict() | {"max_risk": max_risk, "exceeded": exceeded})
     else:
         show(f"{risk}\n\n{explain.details(risk, every_bound=bounds)}")
-        if limit is not None:
+        if max_risk is not None:
             verdict = "may exceed" if exceeded else "stays within"
-            show(f"\nThe extra risk {verdict} the accepted {limit:g}.")
+            show(f"\nThe extra risk {verdict} the accepted {max_risk:g}.")
     return int(exceeded)
 
 

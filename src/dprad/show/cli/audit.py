@@ -34,7 +34,7 @@ def audit(
     population: Population = _NOBODY,
     feared: Feared = _ANYONE,
     trials: Annotated[Whole, Parameter(group=_RUNS)] = 100_000,
-    confidence: Annotated[float, Parameter(group=_RUNS)] = 0.95,
+    confidence: Annotated[options.Share, Parameter(group=_RUNS)] = 0.95,
     sequential: Annotated[bool, Parameter(group=_RUNS, negative=())] = False,
     max_seconds: Annotated[float | None, Parameter(group=_RUNS)] = None,
     vectorised: Annotated[bool, Parameter(group=_RUNS, negative=())] = False,
@@ -86,7 +86,7 @@ def audit(
     trials
         Number of calls.
     confidence
-        Confidence of the verdict.
+        Confidence of the verdict, as 0.95 or 95%.
     sequential
         Stop as soon as the claim is refuted.
     max_seconds

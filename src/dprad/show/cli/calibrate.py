@@ -39,7 +39,7 @@ def calibrate(
     scenario: Path | None = None,
     /,
     *,
-    max_risk: Annotated[float | None, Parameter(group=_GOAL)] = None,
+    max_risk: Annotated[options.Share | None, Parameter(group=_GOAL)] = None,
     mechanism: Annotated[str | None, Parameter(group=_GOAL)] = None,
     promise: Annotated[str | None, Parameter(group=_GOAL, help=_PROMISE)] = None,
     query: Annotated[str | None, Parameter(group=_GOAL, help=options.QUERY)] = None,
@@ -61,7 +61,7 @@ def calibrate(
     scenario
         A scenario file (`dprad init` writes one) instead of all other options.
     max_risk
-        The accepted extra risk.
+        The accepted extra risk, as 0.1 or 10%.
     mechanism
         What adds the noise: a name as for `dprad assess`, or dpsgd (with --sample-rate and
         --steps).

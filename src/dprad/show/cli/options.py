@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter
 
-from dprad.errors import DpradError, one_of
+from dprad.errors import DpradError, one_of, share
 from dprad.mechanisms import catalogue
 from dprad.mechanisms.base import Card
 from dprad.model.losses import LOSSES
@@ -45,6 +45,15 @@ def _whole(_: Any, tokens: Any) -> int:
     raise ValueError(f"must be a whole number, but is {shown!r}")
 
 
+def _share(_: Any, tokens: Any) -> float:
+    """A share, as 0.05 or 5%."""
+    try:
+        return share(tokens[0].value, "it")
+    except DpradError as error:
+        raise ValueError(str(error).removeprefix("it ")) from None
+
+
+Share = Annotated[float, Parameter(converter=_share)]
 Whole = Annotated[int, Parameter(converter=_whole)]
 
 
@@ -178,6 +187,10 @@ class Population:
         Possible whole values of the only column, as low:high.
     glob
         Whether *, ? and [...] in --data stand for several files.
+    encoding
+        Encoding of a CSV file that is not in UTF-8: latin-1, cp1252, utf-16, ...
+    decimal
+        The decimal sign of a CSV file: . (default) or a comma.
     uniform
         Instead of --data: this many equally likely values 0, 1, 2, ...
 
@@ -189,6 +202,8 @@ class Population:
     missing: Annotated[str | None, Parameter(group=PRIOR)] = None
     domain: Annotated[str | None, Parameter(group=PRIOR)] = None
     glob: Annotated[bool, Parameter(group=PRIOR, negative=())] = False
+    encoding: Annotated[str | None, Parameter(group=PRIOR)] = None
+    decimal: Annotated[str | None, Parameter(group=PRIOR)] = None
     uniform: Annotated[float | None, Parameter(group=PRIOR)] = None
 
     def given(self) -> dict[str, Any]:
@@ -206,7 +221,7 @@ class Population:
         from dprad.model.priors import Prior
 
         if self.data is None:
-            for name in ("columns", "weight", "missing", "domain", "glob"):
+            for name in (f.name for f in fields(self) if f.name not in ("data", "uniform")):
                 if getattr(self, name):
                     raise DpradError(f"--{name} needs --data, which is missing.")
             if self.uniform is None:
@@ -230,6 +245,8 @@ class Population:
             missing=self.missing or "keep",
             domain=values,
             glob=self.glob,
+            encoding=self.encoding,
+            decimal=self.decimal or ".",
         )
 
 

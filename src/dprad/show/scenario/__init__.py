@@ -27,6 +27,8 @@ builtin = "patients"              # a synthetic table that comes with dprad
 # columns = ["age", "diagnosis"]  # of data or builtin: the columns of a record (default: all)
 # weight = "weight"               # a column of survey weights
 # missing = "keep"                # missing values: keep, drop or refuse
+# encoding = "latin-1"            # of a CSV file that is not in UTF-8
+# decimal = ","                   # of a CSV file with decimal commas
 # domain = [0, 100]               # all whole values of the only column, observed or not
 # counts = { yes = 30, no = 70 }  # instead of a table
 # uniform = 101                   # instead: this many equally likely values 0, 1, 2, ...
@@ -51,13 +53,14 @@ name = "randomised response"
 mechanism = "grr"                 # `dprad assess --help` lists them
 epsilon = 1.0
 query = "diagnosis"               # the column it reads (default: the target)
+# query = 'smoker = "yes"'        # or a comparison, which reads 1 where it holds, else 0
 
 [[releases]]
 name = "any mechanism with this promise"
 epsilon = 1.0                     # with delta, or mu, or tv
 neighbours = "replace-one"        # or "add-remove"; required for a promise
 
-# The extra risk that is accepted, between 0 and 1.
+# The extra risk that is accepted, between 0 and 1, or as "10%".
 [accepted]
 risk = 0.1
 

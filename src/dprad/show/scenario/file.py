@@ -12,10 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dprad.errors import DpradError
+from dprad.data.tables import names_of
+from dprad.data.text import Written
+from dprad.errors import DpradError, column
 from dprad.game.question import Question
 from dprad.mechanisms import catalogue
 from dprad.model.guarantees import KINDS
+from dprad.model.predicates import comparisons, is_predicate
 from dprad.model.priors import Prior
 from dprad.model.threats import Threat
 from dprad.show.scenario.release import Release
@@ -162,7 +165,6 @@ def parse(text: str, *, name: str, folder: Path) -> Scenario:
         raise DpradError(f"{name} {what}.") from None
     wrong = Wrong(name, text)
     checked = structure(raw, wrong)
-    wrong.stop()
     scenario = _meaning(checked, text, folder, wrong)
     wrong.stop()
     assert scenario is not None  # otherwise it would have stopped
@@ -180,21 +182,26 @@ def _deep(text: str) -> bool:
 
 
 def _meaning(checked: Table, text: str, folder: Path, wrong: Wrong) -> Scenario | None:
-    """Population, threats and releases that fit together."""
-    population = checked.get("population", {"unknown": True})
-    prior = _attempt(lambda: _prior(population, folder), ("population", 0), wrong)
-    if not checked["releases"]:
+    """Population, threats and releases that fit together; tables that are spoiled are left out."""
+    spoiled = frozenset(wrong.spoiled)
+    usual: Table = {} if ("population", 0) in spoiled else {"unknown": True}
+    population = checked.get("population", usual)
+    prior = None
+    if ("population", 0) not in spoiled:
+        prior = _attempt(lambda: _prior(population, folder), ("population", 0), wrong)
+    if not checked["releases"] and ("releases", 0) not in spoiled:
         wrong.add((), "there must be at least one [[releases]]: a mechanism, or a promise.")
-    threats = _questions(checked["threats"], prior, wrong)
-    releases = [_release(table, k, wrong) for k, table in enumerate(checked["releases"], 1)]
-    if prior is not None:
-        for k, release in enumerate(releases, 1):
-            for _, question in threats if release is not None else ():
-                asked = lambda r=release, q=question: r.subject(prior, q.threat)  # noqa: E731
-                if _attempt(asked, ("releases", k), wrong) is None:
-                    break
+    columns = prior.columns if prior is not None else _columns(population, folder, wrong)
+    threats = _questions(checked["threats"], prior, columns, spoiled, wrong)
+    releases = []
+    for k, table in enumerate(checked["releases"], 1):
+        releases.append(_release(table, k, wrong, ("releases", k) in spoiled))
+        if releases[-1] is None or prior is None:
+            _known(table, columns, k, wrong)
+        else:
+            _fits(releases[-1], k, prior, threats, wrong)
     audit = checked.get("audit")
-    if audit is not None:
+    if audit is not None and ("audit", 0) not in spoiled:
         _audited(audit, prior, releases, wrong)
     if wrong.errors or prior is None:
         return None
@@ -212,21 +219,60 @@ def _meaning(checked: Table, text: str, folder: Path, wrong: Wrong) -> Scenario 
     )
 
 
+def _fits(
+    release: Release, k: int, prior: Prior, threats: list[tuple[str, Question]], wrong: Wrong
+) -> None:
+    """A release can read what it should. If no attacker is left, its query says what that is."""
+    asked = [question for _, question in threats]
+    if not asked and release.query is not None:
+        asked = [Question.of(prior)]
+    for question in asked:
+        _attempt(lambda q=question: release.check(q), ("releases", k), wrong)  # type: ignore[misc]
+
+
+def _known(table: Table, columns: tuple[str, ...] | None, k: int, wrong: Wrong) -> None:
+    """The query of a release that cannot be made names columns that are there."""
+    query = table.get("query", [])
+    if columns is None:
+        return
+    if isinstance(query, str) and is_predicate(query, columns):
+        read = lambda: [part.name for part in comparisons(query)]  # noqa: E731
+        query = _attempt(read, ("releases", k, "query"), wrong) or []
+    _named([query] if isinstance(query, str) else query, columns, "query", ("releases", k), wrong)
+
+
+def _named(
+    names: Any, columns: tuple[str, ...], key: str, place: tuple[str, int], wrong: Wrong
+) -> None:
+    for name in names:
+        _attempt(lambda n=name: column(n, columns, name=key), (*place, key), wrong)  # type: ignore[misc]
+
+
 def _questions(
-    tables: list[Table], prior: Prior | None, wrong: Wrong
+    tables: list[Table],
+    prior: Prior | None,
+    columns: tuple[str, ...] | None,
+    spoiled: frozenset[tuple[str, int]],
+    wrong: Wrong,
 ) -> list[tuple[str, Question]]:
     """Attackers by name, each with a prepared question."""
-    known = Prior.unknown() if prior is None else prior
     questions = []
     for k, table in enumerate(tables or [{}], 1):
         arguments = {key: v for key, v in table.items() if key != "name"}
+        place = ("threats", k) if tables else ()
 
         def asked(given: Table = arguments) -> Question:
-            return Question.of(known, Threat(**given))
+            threat = Threat(**given)
+            return Question.of(Prior.unknown() if prior is None else prior, threat)
 
-        question = _attempt(asked, ("threats", k) if tables else (), wrong)
+        whole = place not in spoiled and ("threats", 0) not in spoiled
+        question = _attempt(asked, place, wrong) if whole else None
         if question is not None:
             questions.append((table.get("name", f"attacker {k}"), question))
+        if columns is not None and (prior is None or not whole):
+            for key in ("knows", "target"):
+                names = table.get(key, [])
+                _named([] if isinstance(names, str) else names, columns, key, ("threats", k), wrong)
     return questions
 
 
@@ -236,12 +282,10 @@ def _audited(
     """An audit needs something to call, and records to call it on."""
     if ("function" in audit) != ("claim" in audit):
         wrong.add(("audit", 0), "function and claim go together: give both or neither.")
-    elif "function" not in audit and all(r is None or r.mechanism is None for r in releases):
+    elif "function" not in audit and all(r is not None and r.mechanism is None for r in releases):
         wrong.add(("audit", 0), "there is nothing to audit: no mechanism above, and no function.")
     if prior is not None and prior.kind != "finite":
         wrong.add(("audit", 0), "an audit needs a population: records to call the function on.")
-    if not 0 < audit.get("confidence", 0.95) < 1:
-        wrong.add(("audit", 0, "confidence"), "confidence must be strictly between 0 and 1.")
 
 
 def _attempt(make: Callable[[], Any], place: tuple[Any, ...], wrong: Wrong) -> Any:
@@ -259,7 +303,8 @@ def _prior(population: Table, folder: Path) -> Prior:
         raise DpradError(f"give one of {', '.join(SOURCES)}, but got {what}.")
     source = named[0]
     about = {k: v for k, v in population.items() if k not in SOURCES}
-    allowed = {"data": {"columns", "weight", "missing", "domain"}, "builtin": {"columns"}}
+    of_data = {"columns", "weight", "missing", "domain", "encoding", "decimal"}
+    allowed = {"data": of_data, "builtin": {"columns"}}
     for key in about:
         if key not in allowed.get(source, ()):
             raise DpradError(f"{key!r} does not go with {source}.")
@@ -273,13 +318,35 @@ def _prior(population: Table, folder: Path) -> Prior:
         from dprad.data import patients
 
         return patients.prior(about.get("columns"))
-    path = str(population["data"])
-    if not Path(path).is_absolute():
-        path = str(folder / path)
     domain = about.pop("domain", None)
     if domain is not None:
         domain = range(domain[0], domain[1] + 1)
-    return Prior.from_data(path, domain=domain, **about)
+    return Prior.from_data(_path(population, folder), domain=domain, **about)
+
+
+def _path(population: Table, folder: Path) -> str:
+    path = Path(population["data"])
+    return str(path if path.is_absolute() else folder / path)
+
+
+def _columns(population: Table, folder: Path, wrong: Wrong) -> tuple[str, ...] | None:
+    """The columns of a population that could not be counted, if they can be told."""
+    named = [s for s in SOURCES if s in population]
+    if len(named) != 1 or named[0] == "unknown" or ("population", 0, "encoding") in wrong.keys:
+        return None
+    names: Any = ("value",)
+    if named[0] == "builtin":
+        from dprad.data.patients import COLUMNS
+
+        names = COLUMNS
+    elif named[0] == "data":
+        written = Written.of(population.get("encoding"), ".")
+        read = lambda: names_of(_path(population, folder), written=written)  # noqa: E731
+        names = _attempt(read, ("population", 0), wrong)
+    chosen = population.get("columns", [])
+    if names is not None and chosen and set(chosen) <= set(names):
+        names = chosen
+    return None if names is None else tuple(names)
 
 
 def _numbers(counts: Table) -> dict[Any, float]:
@@ -289,22 +356,22 @@ def _numbers(counts: Table) -> dict[Any, float]:
     return dict(counts)
 
 
-def _release(table: Table, k: int, wrong: Wrong) -> Release | None:
+def _release(table: Table, k: int, wrong: Wrong, spoiled: bool) -> Release | None:
     numbers = {key: v for key, v in table.items() if key not in ("name", "mechanism", "query")}
     name = table.get("mechanism")
     if "clamp" in numbers:
         numbers["clamp"] = tuple(numbers["clamp"])
     if name is None:
-        return _promised(table, numbers, k, wrong)
+        return None if spoiled else _promised(table, numbers, k, wrong)
     card = catalogue.card(name)
     strange = [key for key in numbers if key not in card.names]
     for key in strange:
         takes = ", ".join(card.names)
         wrong.add(("releases", k, key), f"{key!r} does not apply to {name}, which takes {takes}.")
     noise = card.takes[0].name
-    if noise not in numbers:
+    if noise not in numbers and not spoiled:
         wrong.add(("releases", k), f"{name} needs {noise}.")
-    if strange or noise not in numbers:
+    if strange or spoiled or noise not in numbers:
         return None
     return Release(table.get("name", card.title), name, numbers, table.get("query"))
 

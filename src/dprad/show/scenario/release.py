@@ -9,6 +9,7 @@ from dprad.errors import DpradError
 from dprad.exact import Sampling
 from dprad.game.question import Question
 from dprad.mechanisms import catalogue
+from dprad.mechanisms.base import Mechanism
 from dprad.model.parameters import TV
 from dprad.model.predicates import is_predicate
 from dprad.model.priors import Prior
@@ -63,6 +64,13 @@ class Release:
     def posed(self, question: Question) -> Question:
         """The question with the query of this release; a promise has none."""
         return replace(question, query=self.query)
+
+    def check(self, question: Question) -> bool:
+        """Refuse what cannot be read from the records, as `risk` would. O(m)."""
+        subject = self.subject(question.prior, question.threat)
+        if isinstance(subject, Mechanism):
+            subject.read(self.posed(question))
+        return True
 
     def risk(self, question: Question, sampling: Sampling) -> Risk:
         """The risk of this release."""

@@ -6,10 +6,21 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dprad.errors import DpradError, did_you_mean, number, one_of, record, records_shown, whole
+from dprad.data.text import Written
+from dprad.errors import (
+    DpradError,
+    did_you_mean,
+    number,
+    one_of,
+    record,
+    records_shown,
+    share,
+    whole,
+)
 from dprad.mechanisms import catalogue
 from dprad.model.guarantees import ADD_REMOVE, REPLACE_ONE
 from dprad.model.losses import LOSSES
+from dprad.model.missing import POLICIES
 from dprad.model.parameters import Parameter
 from dprad.model.threats import KNOWS
 
@@ -47,6 +58,24 @@ def _plain(value: Any, name: str, low: float, high: float) -> Any:
 
 def _number(low: float = 0.0, high: float = float("inf")) -> Callable[[Any, str], Any]:
     return lambda value, name: _plain(value, name, low, high)
+
+
+def _share(value: Any, name: str) -> float:
+    """A number, or a percentage as text."""
+    if isinstance(value, bool):
+        raise DpradError(f"{name} must be a number, but is {value!r}.")
+    return share(value, name)
+
+
+def _encoding(value: Any, name: str) -> Any:
+    Written.of(_text(value, name), ".")
+    return value
+
+
+def _confidence(value: Any, name: str) -> float:
+    if not 0 < _share(value, name) < 1:
+        raise DpradError(f"{name} must be strictly between 0 and 1, but is {value!r}.")
+    return _share(value, name)
 
 
 def _range(value: Any, name: str) -> Any:
@@ -110,7 +139,9 @@ POPULATION: Checks = {
     "unknown": _yes,
     "columns": _names,
     "weight": _text,
-    "missing": _word("keep", "drop", "refuse"),
+    "missing": _word(*POLICIES),
+    "encoding": _encoding,
+    "decimal": _word(".", ","),
     "domain": _domain,
 }
 THREAT: Checks = {
@@ -127,12 +158,12 @@ RELEASE: Checks = {
     **{name: _declared(p) for name, p in catalogue.NUMBERS.items()},
     "neighbours": _word(REPLACE_ONE, ADD_REMOVE),
 }
-ACCEPTED: Checks = {"risk": _number(0.0, 1.0)}
+ACCEPTED: Checks = {"risk": _share}
 AUDIT: Checks = {
     "trials": _whole(10, 10_000_000),
     "function": _text,
     "claim": _number(),
-    "confidence": _number(0.0, 1.0),
+    "confidence": _confidence,
 }
 TOP = {
     "title": _text,
@@ -147,16 +178,20 @@ SOURCES = ("builtin", "data", "counts", "uniform", "unknown")
 
 
 class Wrong:
-    """Errors with their places."""
+    """Errors with their places; `spoiled`: tables that lack something, as it was wrong."""
 
     def __init__(self, name: str, text: str) -> None:
         self.name, self.lines = name, _places(text)
         self.errors: list[tuple[int, str]] = []
+        self.spoiled: set[tuple[str, int]] = set()
+        self.keys: set[tuple[str, int, str]] = set()
 
     def add(self, place: tuple[Any, ...], message: str) -> None:
         """`place`: table, number in an array of tables (0: not an array), key."""
         full: Any = (*place, *("", 0, "")[len(place) :])
         table, k, key = full
+        self.spoiled.add((table, k))
+        self.keys.add(full)
         line = self.lines.get((table, k, key)) or self.lines.get((table, k, "")) or 1
         where = f"[[{table}]] {k}" if table in MANY and k else f"[{table}]" if table else ""
         known = f"line {line}" + (f", {where}" if where else "")
@@ -198,19 +233,23 @@ def structure(raw: Table, wrong: Wrong) -> Table:
         place = (key, 1, "") if key in MANY else (key, 0, "")
         if key not in TOP:
             known = did_you_mean(key, TOP) or f"Allowed are: {', '.join(TOP)}."
-            place = place if wrong.lines.get(place) else ("", 0, key)
+            many = (key, 1, "") if did_you_mean(key, MANY) else place
+            place = next((p for p in (place, many) if wrong.lines.get(p)), ("", 0, key))
             what = repr(key) if records_shown() or did_you_mean(key, TOP) else "this"
+            wrong.spoiled |= {(name, 0) for name in TOP if did_you_mean(key, [name])}
             wrong.add(place, f"{what} is not allowed here. {known}")
         elif key == "title":
             _check(key, value, _text, ("", 0, key), good, wrong)
         elif key in MANY:
             if not isinstance(value, list) or not all(isinstance(v, Mapping) for v in value):
                 wrong.add(place, f"{key} must be written as [[{key}]], once for each.")
+                wrong.spoiled.add((key, 0))
                 continue
             for k, table in enumerate(value, 1):
                 good[key].append(_table(table, TOP[key], key, k, wrong))  # type: ignore[arg-type]
         elif not isinstance(value, Mapping):
             wrong.add(("", 0, key), f"{key} must be a table, written as [{key}].")
+            wrong.spoiled.add((key, 0))
         else:
             good[key] = _table(value, TOP[key], key, 0, wrong)  # type: ignore[arg-type]
     return good

@@ -279,7 +279,11 @@ def _options(about: dict[str, Any]) -> str | None:
     parts = [f"--data {_quoted(about['data'])}"]
     if "columns" in about:
         parts.append(f"--columns {_quoted(','.join(about['columns']))}")
-    parts += [f"--{k} {_quoted(about[k])}" for k in ("weight", "missing") if k in about]
+    parts += [
+        f"--{k} {_quoted(about[k])}"
+        for k in ("weight", "missing", "encoding", "decimal")
+        if k in about
+    ]
     parts += ["--domain {}:{}".format(*about["domain"])] if "domain" in about else []
     return " ".join(parts)
 
@@ -313,7 +317,9 @@ def from_file(path: str, name: str) -> Population:
     try:
         prior = Prior.from_data(path, limits=LIMITS)
     except DpradError as error:
-        raise DpradError(str(error).replace(path, name)) from None
+        said = str(error).replace(path, name)
+        hint = " On this page: save it as UTF-8, then load it again." if "encoding=" in said else ""
+        raise DpradError(said + hint) from None
     quoted = _toml(name)
     return Population(
         name,
