@@ -220,7 +220,7 @@ def test_text_without_parts_is_noted():
         BlackBox(lambda z, rng: [[2**60 + int(v), rng.laplace()] for v in z], vectorised=True),
         BlackBox(lambda z, rng: np.ma.MaskedArray(rng.laplace(size=len(z)), z == 1),
                  vectorised=True),
-        BlackBox(lambda z, rng: np.ma.MaskedArray(np.stack([rng.laplace(size=len(z)), z], 1),
+        BlackBox(lambda z, rng: np.ma.MaskedArray(np.stack([rng.laplace(size=len(z)), 0 * z], 1),
                  np.stack([z == 1, z < 2], 1)), vectorised=True),
     ],
 )  # fmt: skip
