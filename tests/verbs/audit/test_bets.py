@@ -22,7 +22,8 @@ from dprad import (
 )
 from dprad.verbs.audit.allowed import cell_bets, growth, posterior_bets
 from dprad.verbs.audit.books import Cells, Odds
-from dprad.verbs.audit.coordinates import Reader, coordinates, lowest_bits
+from dprad.verbs.audit.coordinates import Reader, lowest_bits
+from dprad.verbs.audit.flatten import coordinates
 from dprad.verbs.audit.session import Session
 
 REPLACE = {"neighbours": "replace-one"}
@@ -295,7 +296,7 @@ def test_hopeless_audits_are_told_before_they_start():
 
 def test_coordinates_have_names_and_grow():
     assert coordinates({"a": [1, 2.5]}) == {
-        "output.keys": "['a']", "a.length": 2.0, "a[0]": 1.0, "a[1]": 2.5,
+        "keys of the output": "['a']", "length of a": 2.0, "a[0]": 1.0, "a[1]": 2.5,
     }  # fmt: skip
     reader = Reader()
     one, two = reader.rows([[1.0], [2.0]]), reader.rows([[1.0, 5.0], [2.0]])

@@ -61,6 +61,8 @@ def conclude(plan: Plan, target: Target, counts: Counts, sequential: bool, secon
         notes.append(
             "outputs are floating-point numbers; bits=True also looks at their lowest bits"
         )
+    if target.session is not None:
+        notes += target.session.reader.notes()
     if counts.interrupted:
         notes.append("interrupted: this is what was known by then")
     again, before = counts.replayed

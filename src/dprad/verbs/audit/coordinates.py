@@ -1,42 +1,40 @@
-"""Outputs of any kind as named coordinates, or a refusal.
+"""Outputs of any kind as a table of coordinates, the same for all of them.
 
-Numbers, words, arrays, lists, dicts, data frames, tensors and dataclasses are flattened; what a
-coordinate holds is a number or a word. Anything else is refused: turned into a string it could hide
-what it reveals. On request (`bits`) floating-point numbers also get the place of their lowest set
-bit: noise that is added in floating point leaves traces there.
+What a coordinate holds is a number or a word (`flatten.py`). Of outputs with very many, first calls
+choose those that differ most between the records. On request (`bits`) floating-point numbers also
+get the place of their lowest set bit: noise that is added in floating point leaves traces there.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import enum
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from dprad.errors import DpradError, kind
-from dprad.numerics.arrays import FloatArray
+from dprad.numerics.arrays import FloatArray, IntArray
+from dprad.verbs.audit.flatten import TOGETHER, Into, Value, coordinates, huge
 
-# Most coordinates of an output that are looked at.
-MOST = 4096
-# How deep an output may be nested.
-DEEPEST = 20
-
-Value = float | str
+# Most coordinates that are learned from, most that these are chosen from, and the calls that choose
+# (in all, and of each record).
+MOST, EVER, CHOOSE, EACH = 4096, 2**24, 48, 8
+# Numbers that are looked at together, at most.
+BATCH = 2**22
+# Words of a coordinate from which, and the share of new ones with which, it tells too little.
+WORDS, NEW = 64, 0.9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
     """Some outputs: a key for each (equal outputs have equal keys), and their coordinates.
 
-    `numbers` is outputs x coordinates, NaN where an output lacks one; a word is the number of its
-    place in `words`, one dict for each coordinate (empty if that holds numbers).
+    `numbers` is outputs x coordinates, NaN where an output lacks one; a word is a number, too: its
+    place among all words.
     """
 
     keys: list[Any]
-    names: tuple[str, ...]
     numbers: FloatArray
     raw: Any
 
@@ -46,9 +44,7 @@ class Rows:
     def take(self, where: Any) -> Rows:
         """Some of the outputs."""
         places = np.arange(len(self))[where]
-        return Rows(
-            [self.keys[i] for i in places], self.names, self.numbers[places], part(self.raw, places)
-        )
+        return Rows([self.keys[i] for i in places], self.numbers[places], part(self.raw, places))
 
 
 class Reader:
@@ -56,9 +52,15 @@ class Reader:
 
     def __init__(self, bits: bool = False) -> None:
         self.bits = bits
-        self.place: dict[str, int] = {}
+        self.place: dict[str, tuple[int, int]] = {}  # of a coordinate, or of several: start, size
+        self.width = 0
         self.words: dict[str, int] = {}
+        self.told: dict[str, list[int]] = {}  # words of a coordinate, and new ones
         self.floating = False  # whether an output has had a fraction
+        self.settled = False
+        self.chosen: IntArray | None = None
+        self.chose = 0  # by how many calls
+        self.left_out = False
 
     def rows(self, outputs: Any) -> Rows:
         """Rows of some outputs; coordinates that appear later are added at the end."""
@@ -68,55 +70,258 @@ class Reader:
             self.floating |= bool(np.any(np.abs(rows.numbers - whole) > 0))
         if not self.bits:
             return rows
-        names = tuple(n for name in rows.names for n in (name, f"lowest bit of {name}"))
         both = np.stack([rows.numbers, lowest_bits(rows.numbers)], axis=2)
-        return Rows(rows.keys, names, both.reshape(len(both), -1), rows.raw)
+        return Rows(rows.keys, both.reshape(len(both), -1), rows.raw)
 
+    def settle(self, parts: list[Rows], secrets: list[IntArray]) -> list[Rows]:
+        """Choose coordinates, if there are too many and as soon as there are calls to choose by.
+
+        The rows so far, with those. To be called before anything is learned from them.
+        """
+        if self.settled:
+            return parts
+        secret = np.concatenate(secrets)
+        times = np.unique(secret, return_counts=True)[1]
+        if len(secret) < CHOOSE or len(times) < 2 or times.min() < EACH:
+            return parts
+        self.settled = True
+        if self.width <= MOST:
+            return parts
+        apart = _Moments.of(self, parts, secret).apart()
+        self.chosen = np.sort(np.argsort(-apart, kind="stable")[:MOST])
+        self.chose = len(secret)
+        return [self.rows(p.raw) for p in parts]
+
+    def notes(self) -> tuple[str, ...]:
+        """What was not looked at."""
+        said = []
+        if self.chosen is not None:
+            said.append(
+                f"outputs hold {self.width:,} numbers: looked at were the {MOST:,} that differ "
+                f"most between the records in the first {self.chose:,} calls"
+            )
+        elif self.left_out:
+            said.append(
+                f"outputs hold more than {MOST:,} different numbers and names: those that came "
+                "later were only looked at as parts of whole outputs"
+            )
+        if any(n >= WORDS and new >= NEW * n for n, new in self.told.values()):
+            said.append(
+                "outputs hold text that is nearly always new and has no parts: what it hides is "
+                "not found. Return what it is made of"
+            )
+        return tuple(said)
+
+    # -- how it reads ------------------------------------------------------------------------------
     def _rows(self, outputs: Any) -> Rows:
-        plain = np.asarray(outputs) if isinstance(outputs, np.ndarray) else None
-        simple = plain is not None and plain.dtype.kind in "iufb" and plain.ndim <= 2
-        if simple and plain is not None and not _huge(plain):
-            flat = plain.reshape(len(plain), -1).astype(float)[:, :MOST]
-            names = [f"[{j}]" for j in range(flat.shape[1])] if plain.ndim == 2 else ["output"]
-            for name in names:
-                self.place.setdefault(name, len(self.place))
-            table = np.full((len(flat), len(self.place)), np.nan)
-            table[:, [self.place[name] for name in names]] = flat
-            keys = flat[:, 0].tolist() if plain.ndim == 1 else list(map(tuple, flat.tolist()))
-            return Rows(keys, tuple(self.place), table, outputs)
         if isinstance(outputs, tuple):  # of a composition: the parts side by side
             several = [Reader().rows(o).numbers for o in outputs]
-            table = np.concatenate(several, axis=1)[:, :MOST]
-            keys = list(map(tuple, table.tolist()))
-            return Rows(keys, tuple(f"[{j}]" for j in range(table.shape[1])), table, outputs)
-        every = [coordinates(o) for o in outputs]
-        for row in every:
-            for name in row:
-                if name not in self.place and len(self.place) < MOST:
-                    self.place[name] = len(self.place)
-        table = np.full((len(every), max(1, len(self.place))), np.nan)
-        for i, row in enumerate(every):
-            for name, value in row.items():
-                at = self.place.get(name)
-                if at is not None:
-                    table[i, at] = self._number(value)
-        keys = [_key(output, row) for output, row in zip(outputs, every, strict=True)]
-        return Rows(keys, tuple(self.place) or ("output",), table, _array(outputs))
+            table = np.concatenate(several, axis=1)
+            self.left_out |= table.shape[1] > MOST
+            return Rows(list(map(tuple, table.tolist())), table[:, :MOST], outputs)
+        where = slice(MOST) if self.chosen is None else self.chosen
+        keys: list[Any] = []
+        tables = []
+        for some, table in self.batches(outputs):
+            keys += some
+            tables.append(table[:, where])
+        return Rows(keys, _stacked(tables), _array(outputs))
 
-    def _number(self, value: Value) -> float:
-        if isinstance(value, str):
-            return float(self.words.setdefault(value, len(self.words)))
-        return value
+    def batches(self, outputs: Any) -> Iterator[tuple[list[Any], FloatArray]]:
+        """Keys and all coordinates, some outputs at a time."""
+        plain = np.asarray(outputs) if isinstance(outputs, np.ndarray) else None
+        if plain is not None and plain.dtype.kind in "iufb" and plain.ndim <= 2 and not huge(plain):
+            flat = plain.reshape(len(plain), -1)
+            places = self._columns(flat.shape[1], plain.ndim)
+            step = max(1, BATCH // max(1, self.width))
+            for a in range(0, max(1, len(flat)), step):
+                some = flat[a : a + step].astype(float)
+                table = np.full((len(some), max(1, self.width)), np.nan)
+                table[:, places] = some[:, : len(places)]
+                yield _keys(some, plain.ndim), table
+            return
+        a = 0
+        while a < len(outputs) or a == 0:
+            step = max(1, BATCH // (16 * self.width)) if self.width else 1
+            here = outputs[a : a + step]
+            every = [coordinates(o) for o in here]
+            lines = _stacked([np.atleast_2d(self._line(row)) for row in every])
+            yield [_key(o, row) for o, row in zip(here, every, strict=True)], lines
+            a += max(1, len(every))
+
+    def _columns(self, size: int, dimensions: int) -> IntArray:
+        """Where the columns of an array are; as many as there is room for."""
+        if dimensions == 1 or size < TOGETHER:
+            names = [f"[{j}]" for j in range(size)] if dimensions == 2 else ["output"]
+            found = [self._room(name, 1) for name in names]
+            return np.array([at for at, room in found if room], dtype=np.intp)
+        at, room = self._room("[]", size)
+        rest = self._columns_after(size, room)
+        return np.concatenate([np.arange(at, at + room), rest])
+
+    def _columns_after(self, size: int, room: int) -> IntArray:
+        name, places = "[]", [np.zeros(0, dtype=np.intp)]
+        while room < size:
+            name += "+"
+            at, more = self._room(name, size - room)
+            if not more:
+                break
+            places.append(np.arange(at, at + min(more, size - room)))
+            room += more
+        return np.concatenate(places)
+
+    def _room(self, name: str, size: int) -> tuple[int, int]:
+        """Where a coordinate (or several) is, and how many there is room for."""
+        found = self.place.get(name)
+        if found is not None:
+            return found[0], min(found[1], size)
+        most = MOST if self.settled else EVER
+        room = 0 if self.chosen is not None else min(size, most - self.width)
+        if room < size:
+            self.left_out = True
+        if room <= 0:
+            return 0, 0
+        self.place[name] = self.width, room
+        self.width += room
+        return self.place[name]
+
+    def _line(self, row: Into) -> Any:
+        """All coordinates of an output. O(their number)."""
+        for name, value in row.items():
+            if name not in self.place:
+                self._room(name, 1 if isinstance(value, float | str) else len(value))
+        line: Any = [np.nan] * max(1, self.width)
+        many = []
+        for name, value in row.items():
+            at, room = self.place.get(name, (0, 0))
+            if isinstance(value, float | str):
+                if room:
+                    line[at] = self._number(name, value)
+            else:
+                many.append((name, value))
+        if many:
+            line = np.array(line)
+        for name, values in many:
+            line = self._fill(line, name, values)
+        return line
+
+    def _fill(self, line: FloatArray, name: str, values: FloatArray) -> FloatArray:
+        """Put many numbers into a line; those beyond the room they had so far come after all."""
+        while len(values):
+            at, room = self._room(name, len(values))
+            if not room:
+                break
+            if len(line) < self.width:
+                line = np.pad(line, (0, self.width - len(line)), constant_values=np.nan)
+            line[at : at + room] = values[:room]
+            values, name = values[room:], f"{name}+"
+        return line
+
+    def _number(self, name: str, value: Value) -> Any:
+        if not isinstance(value, str):
+            return value
+        told = self.told.setdefault(name, [0, 0])
+        told[0] += 1
+        at = self.words.get(value)
+        if at is None:
+            told[1] += 1
+            at = self.words[value] = len(self.words)
+        return float(at)
 
 
-def _key(output: Any, row: dict[str, Value]) -> Any:
+def _stacked(tables: list[FloatArray]) -> FloatArray:
+    """Rows of several tables; what the narrower ones lack is missing."""
+    if len(tables) == 1:
+        return tables[0]
+    if not tables:
+        return np.zeros((0, 1))
+    wide = max(t.shape[1] for t in tables)
+    if all(t.shape[1] == wide for t in tables):
+        return np.concatenate(tables)
+    result, a = np.full((sum(map(len, tables)), wide), np.nan), 0
+    for t in tables:
+        result[a : a + len(t), : t.shape[1]] = t
+        a += len(t)
+    return result
+
+
+def _keys(table: FloatArray, dimensions: int) -> list[Any]:
+    if dimensions == 1:
+        return list(table[:, 0].tolist())
+    if table.shape[1] < TOGETHER:
+        return list(map(tuple, table.tolist()))
+    return [_short(row) for row in table]
+
+
+def _short(numbers: FloatArray) -> bytes:
+    """Of many numbers: sixteen bytes, the same for equal ones."""
+    return hashlib.blake2b((numbers + 0.0).tobytes(), digest_size=16).digest()
+
+
+def _key(output: Any, row: Into) -> Any:
     """The same for equal outputs, whether they came alone or in an array."""
-    if isinstance(output, bool | int | float | np.number):
-        return row.get("output")
+    if len(row) == 1 and "output" in row:
+        return row["output"]
     plain = isinstance(output, list | tuple)
-    if plain and all(isinstance(v, bool | int | float) and abs(v) <= 2**53 for v in output):
-        return tuple(map(float, output))
-    return tuple(sorted(row.items(), key=lambda item: item[0]))
+    if plain and all(isinstance(v, bool | int | float) and abs(v) < 2**53 for v in output):
+        many = tuple(map(float, output))
+        return many if len(many) < TOGETHER else _short(np.array(many))
+    items = [(n, v if isinstance(v, float | str) else _short(v)) for n, v in row.items()]
+    return tuple(sorted(items, key=lambda item: item[0]))
+
+
+# -- which coordinates differ ----------------------------------------------------------------------
+@dataclass(slots=True, eq=False)
+class _Moments:
+    """Of every coordinate and secret: how often it was there, and the sums of it and its square."""
+
+    calls: IntArray
+    times: FloatArray
+    sums: FloatArray
+    squares: FloatArray
+
+    @classmethod
+    def of(cls, reader: Reader, parts: list[Rows], secret: IntArray) -> _Moments:
+        """Of rows whose secrets are these. Their outputs are read again, some at a time."""
+        values, place = np.unique(secret, return_inverse=True)
+        shape = (len(values), reader.width)
+        found = cls(np.bincount(place), np.zeros(shape), np.zeros(shape), np.zeros(shape))
+        middle: Any = None
+        a = 0
+        for rows in parts:
+            for _, table in reader.batches(rows.raw):
+                if middle is None:
+                    middle = np.nan_to_num(table[0])
+                    middle = np.pad(middle, (0, reader.width - len(middle)))
+                for line in table:
+                    x = np.clip(line - middle[: len(line)], -1e100, 1e100)
+                    there, z = ~np.isnan(x), place[a]
+                    x = np.where(there, x, 0.0)
+                    found.times[z, : len(x)] += there
+                    found.sums[z, : len(x)] += x
+                    found.squares[z, : len(x)] += x * x
+                    a += 1
+        return found
+
+    def apart(self) -> FloatArray:
+        """How clearly each coordinate differs between secrets: its mean, its spread, or whether it
+        is there at all; in deviations, roughly.
+        """
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            times = np.maximum(self.times, 1.0)
+            mean = self.sums / times
+            spread = np.maximum(self.squares / times - mean**2, 0.0)
+            noise = np.sqrt((spread * times).sum(axis=0) / times.sum(axis=0))
+            root = np.sqrt(self.calls.min())
+            gap = np.ptp(mean, axis=0)
+            by_mean = np.where(gap > 1e-9 * np.abs(mean).max(axis=0), gap / noise * root, 0.0)
+            wide = np.sqrt(spread) + 1e-9 * noise
+            by_spread = np.log(wide.max(axis=0) / wide.min(axis=0)) * root
+            share = self.times / self.calls[:, None]
+            middle = share.mean(axis=0)
+            by_share = np.ptp(share, axis=0) / np.sqrt(middle * (1 - middle)) * root
+        each = np.stack([by_mean, by_spread, by_share])
+        return np.asarray(np.nan_to_num(each, nan=0.0, posinf=1e300).max(axis=0))
 
 
 def part(outputs: Any, where: Any) -> Any:
@@ -128,13 +333,8 @@ def part(outputs: Any, where: Any) -> Any:
 
 def joined(parts: list[Rows]) -> Rows:
     """All rows; coordinates that came later are missing in those before."""
-    wide = max(p.numbers.shape[1] for p in parts)
-    padded = [
-        np.pad(p.numbers, ((0, 0), (0, wide - p.numbers.shape[1])), constant_values=np.nan)
-        for p in parts
-    ]
     keys = [k for p in parts for k in p.keys]
-    return Rows(keys, parts[-1].names, np.concatenate(padded), _together([p.raw for p in parts]))
+    return Rows(keys, _stacked([p.numbers for p in parts]), _together([p.raw for p in parts]))
 
 
 def _together(parts: list[Any]) -> Any:
@@ -151,106 +351,6 @@ def _array(outputs: Any) -> Any:
     objects = np.empty(len(outputs), dtype=object)
     objects[:] = list(outputs)
     return objects
-
-
-def coordinates(output: Any) -> dict[str, Value]:
-    """The named coordinates of one output."""
-    into: dict[str, Value] = {}
-    _flatten(output, "", into, 0)
-    return into
-
-
-def _flatten(thing: Any, name: str, into: dict[str, Value], depth: int) -> None:
-    here = name or "output"
-    if depth > DEEPEST:
-        raise DpradError("run returned an output that is nested too deeply.")
-    if thing is None or isinstance(thing, str | bytes):
-        into[here] = thing if isinstance(thing, str) else repr(thing)
-    elif isinstance(thing, bool | int | float | np.generic):
-        _number(thing, here, into)
-    elif isinstance(thing, complex):
-        into[f"{here}.real"], into[f"{here}.imag"] = thing.real, thing.imag
-    elif isinstance(thing, enum.Enum):
-        into[here] = str(thing.name)
-    elif isinstance(thing, Mapping):
-        into[f"{here}.keys"] = repr(sorted(map(str, thing)))
-        for key in thing:
-            _flatten(thing[key], f"{name}.{key}" if name else str(key), into, depth + 1)
-    elif isinstance(thing, set | frozenset):
-        for part in thing:
-            into[f"{here}:{part!r}"] = 1.0
-    elif dataclasses.is_dataclass(thing) and not isinstance(thing, type):
-        for field in dataclasses.fields(thing):
-            _flatten(getattr(thing, field.name), f"{here}.{field.name}", into, depth + 1)
-    elif isinstance(thing, list | tuple):
-        into[f"{here}.length"] = float(len(thing))
-        for i, part in enumerate(thing):
-            _flatten(part, f"{name}[{i}]", into, depth + 1)
-    else:
-        _other(thing, name, into, depth)
-
-
-def _number(thing: Any, here: str, into: dict[str, Value]) -> None:
-    if isinstance(thing, int | np.integer) and abs(int(thing)) > 2**53:
-        into[here] = str(thing)  # a float would lose digits
-        return
-    try:
-        value = float(thing)
-    except OverflowError:
-        value = float("inf") if thing > 0 else float("-inf")
-    except (TypeError, ValueError):
-        into[here] = str(thing)
-        return
-    into[here] = value if value == value else "NaN"
-
-
-def _other(thing: Any, name: str, into: dict[str, Value], depth: int) -> None:
-    """Arrays, tensors, tables and models of other libraries."""
-    state = getattr(thing, "state_dict", None)
-    if callable(state):
-        _flatten(dict(state()), name, into, depth + 1)
-        return
-    if callable(getattr(thing, "detach", None)):
-        thing = thing.detach().cpu().numpy()
-    columns = getattr(thing, "columns", None)
-    if columns is not None and hasattr(thing, "__getitem__"):
-        into[f"{name or 'output'}.columns"] = repr(list(map(str, columns)))
-        _labels(thing, name, into)
-        for column in columns:
-            _flatten(np.asarray(thing[column]), f"{name}.{column}", into, depth + 1)
-        return
-    _labels(thing, name, into)
-    if isinstance(thing, np.ma.MaskedArray):
-        _flatten(np.ma.getmaskarray(thing), f"{name}.mask", into, depth + 1)
-        thing = thing.filled()
-    array = thing if isinstance(thing, np.ndarray) else getattr(thing, "__array__", None)
-    if array is None:
-        raise DpradError(
-            f"run returned a {kind(type(thing))}, which cannot be looked into. Return numbers, "
-            "text, or arrays, lists, dicts, data frames or dataclasses of these."
-        )
-    array = np.asarray(thing)
-    if array.dtype.kind in "iufb" and not _huge(array):
-        flat = array.reshape(-1)[:MOST].astype(float)
-        into[f"{name or 'output'}.shape"] = repr(array.shape)
-        into.update({f"{name}[{i}]": float(v) if v == v else "NaN" for i, v in enumerate(flat)})
-        return
-    _flatten(array.tolist(), name, into, depth + 1)
-
-
-def _labels(thing: Any, name: str, into: dict[str, Value]) -> None:
-    """The index and the name of a table or a column."""
-    index = getattr(thing, "index", None)
-    if index is not None and not callable(index):
-        into[f"{name or 'output'}.index"] = repr(list(map(str, index)))
-    called = getattr(thing, "name", None)
-    if called is not None and not callable(called):
-        into[f"{name or 'output'}.name"] = str(called)
-
-
-def _huge(array: Any) -> bool:
-    """Whether whole numbers are too large for a float."""
-    return array.dtype.kind in "iu" and bool(np.any(np.abs(array.astype(float)) > 2.0**53))
 
 
 def lowest_bits(values: FloatArray) -> FloatArray:

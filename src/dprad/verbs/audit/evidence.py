@@ -13,6 +13,7 @@ import numpy as np
 
 from dprad.errors import DpradError
 from dprad.verbs.audit import certificates
+from dprad.verbs.audit.fingerprint import digest
 from dprad.verbs.audit.session import Booked, Session
 from dprad.verbs.audit.state import decode, encode
 from dprad.verbs.audit.tally import Tally
@@ -109,9 +110,9 @@ class Learned:
             records = job.secrets(index, size)
             if "outputs" in plain:
                 outputs = packed(decode(plain["outputs"]))
-                if len(outputs) != size:
+                if len(outputs) != size or digest(outputs) != plain["digest"]:
                     raise ValueError
-                return Calls(records, outputs, str(plain["digest"]))
+                return Calls(records, outputs, plain["digest"])
             calls, guesses, hits, added = plain["booked"]
             booked = Booked(int(calls), int(guesses), int(hits), [list(map(int, r)) for r in added])
             times = sum(sum(r[-2:]) for r in booked.added)

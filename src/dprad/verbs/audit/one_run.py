@@ -24,6 +24,7 @@ from dprad.numerics.arrays import FloatArray, IntArray
 from dprad.verbs.audit import certificates
 from dprad.verbs.audit.conclude import least_found
 from dprad.verbs.audit.coordinates import Reader
+from dprad.verbs.audit.flatten import huge
 from dprad.verbs.audit.learners import together
 from dprad.verbs.audit.many import bet_on_all
 from dprad.verbs.audit.rows import Case, Runs, Said, bet
@@ -159,7 +160,7 @@ def one_run(case: Case) -> Said:
     rows = len(runs.secret)
     order = case.random(3).permutation(rows)
     single = isinstance(runs.outputs, np.ndarray) and runs.outputs.ndim == 1
-    numbers = single and runs.outputs.dtype.kind in "iufb"
+    numbers = single and runs.outputs.dtype.kind in "iufb" and not huge(runs.outputs)
     if several:
         guessed = single and set(runs.outputs.tolist()) <= set(runs.values.tolist())
         error = case.alpha / 2 if guessed else case.alpha
@@ -193,14 +194,16 @@ def _check_coins(runs: Runs) -> None:
 def _guesses(case: Case, order: IntArray, numbers: bool, error: float) -> Said:
     """By a score: the column of numbers, or one that is learned from the first rows."""
     runs, (epsilon, delta) = case.runs, case.point
-    studied = 0
+    studied, notes = 0, tuple[str, ...]()
     if numbers:
         score, secret = runs.take(order).astype(float), runs.secret[order]
     else:
         studied = int(LEARNED * len(order))
         reader = Reader(case.bits)
-        first, rest = (reader.rows(runs.take(o)) for o in (order[:studied], order[studied:]))
-        known, secret = runs.secret[order[:studied]], runs.secret[order[studied:]]
+        first, known = reader.rows(runs.take(order[:studied])), runs.secret[order[:studied]]
+        (first,) = reader.settle([first], [known])
+        rest, secret = reader.rows(runs.take(order[studied:])), runs.secret[order[studied:]]
+        notes = reader.notes()
         if len(np.unique(known)) < 2 or studied < 8:
             raise DpradError("there are too few rows to learn a score from; give one column.")
         score = together(first, known, case.seed)(rest)
@@ -212,7 +215,7 @@ def _guesses(case: Case, order: IntArray, numbers: bool, error: float) -> Said:
         low=guesses.refuted(delta, error),
         tally=Tally(len(score), len(score) - made, {0.5: (made, right)}),
         would_find=least_told(len(score), epsilon, delta, error),
-        notes=(),
+        notes=notes,
         studied=studied,
     )
 

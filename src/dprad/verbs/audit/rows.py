@@ -15,10 +15,11 @@ from dprad.numerics.arrays import Column, IntArray
 from dprad.verbs.audit.conclude import least_found
 from dprad.verbs.audit.coordinates import part
 from dprad.verbs.audit.evidence import Learned
+from dprad.verbs.audit.flatten import huge
 from dprad.verbs.audit.plan import NOBODY, as_tested
 from dprad.verbs.audit.session import Session
 from dprad.verbs.audit.tally import Tally
-from dprad.verbs.audit.trials import Calls, Chunks
+from dprad.verbs.audit.trials import Calls, Chunks, packed
 
 # Words for a data set without the person.
 WITHOUT = ("out", "absent")
@@ -65,8 +66,7 @@ def _pairs(table: Any) -> tuple[Column, Any]:
         raise DpradError("table must be a data frame, a file, or a list of pairs (secret, output).")
     outputs: Column = np.empty(len(pairs), dtype=object)
     outputs[:] = [y for _, y in pairs]
-    plain = all(isinstance(y, bool | int | float | np.number) for y in outputs)
-    return _secrets([z for z, _ in pairs]), outputs.astype(float) if plain else outputs
+    return _secrets([z for z, _ in pairs]), packed(outputs.tolist())
 
 
 def _columns(table: Any, name: str) -> tuple[Column, Any]:
@@ -77,7 +77,7 @@ def _columns(table: Any, name: str) -> tuple[Column, Any]:
         raise DpradError("the table has no column of outputs beside the secret.")
     if len(others) == 1:
         outputs: Any = others[0]
-    elif all(c.dtype.kind in "iufb" for c in others):
+    elif all(c.dtype.kind in "iufb" and not huge(c) for c in others):
         outputs = np.stack([c.astype(float) for c in others], axis=1)
     else:
         outputs = np.empty(len(others[0]), dtype=object)
@@ -176,6 +176,7 @@ def bet(case: Case, session: Session, outputs: Any, secret: IntArray, error: flo
     notes: tuple[str, ...] = ()
     if session.reader.floating and not case.bits:
         notes = ("outputs are floating-point numbers; bits=True also looks at their lowest bits",)
+    notes += session.reader.notes()
     return Said(
         evidence=evidence.name,
         violated=evidence.log_wealth() >= -math.log(error),

@@ -113,6 +113,7 @@ class Session:
     def _keep(self, rows: Rows, secret: IntArray) -> None:
         self.rows.append(rows)
         self.secrets.append(secret)
+        self.rows = self.reader.settle(self.rows, self.secrets)
         seen = sum(map(len, self.secrets))
         more = OFTEN if self.trained < 1000 else RARELY
         if seen >= max(FIRST, more * self.trained):

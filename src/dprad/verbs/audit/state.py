@@ -88,7 +88,8 @@ def encode(value: Any) -> Any:
         return [encode(v) for v in value]
     if type(value) in _NAMES:
         return {_NAMES[type(value)]: _ENCODE[type(value)](value)}
-    if isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "biufcSUmM":
+    known = isinstance(value, np.generic) or type(value) is np.ndarray
+    if known and value.dtype.kind in "biufcSUmM":
         kind = "array" if isinstance(value, np.ndarray) else "number"
         raw = np.ascontiguousarray(value).tobytes().hex()
         return {kind: [value.dtype.str, list(np.shape(value)), raw]}

@@ -46,7 +46,9 @@ def choose_pair(
     they were not trained on.
     """
     reader = Reader()
-    rows = {z: reader.rows(outputs) for z, outputs in samples.items()}
+    parts = [reader.rows(outputs) for outputs in samples.values()]
+    sizes = [np.full(len(p), z) for p, z in zip(parts, samples, strict=True)]
+    rows = dict(zip(samples, reader.settle(parts, sizes), strict=True))
     pairs = list(itertools.combinations(sorted(rows), 2))
     if absent is not None:
         pairs = [p for p in pairs if absent in p]

@@ -1,0 +1,309 @@
+"""Outputs that publish the record where an audit might not look."""
+
+from __future__ import annotations
+
+import json
+import threading
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dprad import ApproxDP, DpradError, Prior, PureDP, audit, audit_outputs
+from dprad.game.question import Question
+from dprad.mechanisms import BlackBox
+from dprad.verbs.audit import coordinates, trials
+from dprad.verbs.audit.coordinates import Reader
+from dprad.verbs.audit.evidence import Learned, to_plain
+from dprad.verbs.audit.fingerprint import digest
+from dprad.verbs.audit.flatten import coordinates as flat
+from dprad.verbs.audit.frozen import frozen
+from dprad.verbs.audit.session import Booked, Session
+from dprad.verbs.audit.state import decode
+from dprad.verbs.audit.trials import packed
+
+CLAIM = PureDP(1.0, neighbours="replace-one")
+
+
+def verdict(run, trials=400, **more):
+    return audit(run, claim=CLAIM, prior=Prior.uniform(2), trials=trials, sequential=True, **more)
+
+
+# -- objects that are used again -------------------------------------------------------------------
+BUFFER, LIST, DICT, NESTED = np.zeros(2), [0.0, 0.0], {}, {"a": [0.0, 0.0]}
+MANY = np.zeros((500, 2))
+
+
+def same_array(z, rng):
+    BUFFER[:] = z, rng.laplace()
+    return BUFFER
+
+
+def same_list(z, rng):
+    LIST[:] = z, rng.laplace()
+    return LIST
+
+
+def same_dict(z, rng):
+    DICT.update(a=z, b=rng.laplace())
+    return DICT
+
+
+def same_inner_list(z, rng):
+    NESTED["a"][:] = z, rng.laplace()
+    return (NESTED,)
+
+
+def same_frame(z, rng):
+    BUFFER[:] = z, rng.laplace()
+    return pd.DataFrame({"a": pd.Series(BUFFER, copy=False)}, copy=False)
+
+
+def same_many(z, rng):
+    MANY[: len(z)] = np.stack([z, rng.laplace(size=len(z))], axis=1)
+    return MANY[: len(z)]
+
+
+@pytest.mark.parametrize("run", [same_array, same_list, same_dict, same_inner_list, same_frame])
+def test_an_object_that_is_returned_again_and_again(run):
+    assert verdict(run).verdict == "violated"
+
+
+def test_a_model_that_is_updated_in_place():
+    torch = pytest.importorskip("torch")
+    model = torch.nn.Linear(1, 1)
+
+    def train(z, rng):
+        with torch.no_grad():
+            model.weight.fill_(rng.laplace())
+            model.bias.fill_(float(z))
+        return model
+
+    for run in (train, lambda z, rng: train(z, rng).state_dict(),
+                lambda z, rng: list(train(z, rng).parameters())):  # fmt: skip
+        assert verdict(run).verdict == "violated"
+
+
+def test_outputs_of_a_vectorised_function_are_copied():
+    run = BlackBox(same_many, vectorised=True)
+    z = np.array([0, 1])
+    first = trials.sample(run, z, z, np.random.default_rng(0), 1)
+    kept = first.tolist()
+    trials.sample(run, 1 - z, 1 - z, np.random.default_rng(1), 1)
+    assert first.tolist() == kept and verdict(run).verdict == "violated"
+
+
+def test_what_cannot_be_copied_is_refused():
+    for bad in (threading.Lock(), print, pd.DataFrame({"a": [[1], [2]]}), (v for v in "ab")):
+        with pytest.raises(DpradError, match="copied"):
+            frozen(bad)
+        with pytest.raises(DpradError, match="copied"):
+            verdict(lambda z, rng, bad=bad: bad)
+
+
+# -- more numbers than are learned from ------------------------------------------------------------
+def long_list(z, rng):
+    return [*rng.normal(size=199).tolist(), z]
+
+
+def wide(z, rng):
+    return np.concatenate([rng.normal(size=(len(z), 199)), z[:, None]], axis=1)
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda z, rng: np.array(long_list(z, rng)),
+        long_list,
+        lambda z, rng: {f"k{i}": v for i, v in enumerate(long_list(z, rng))},
+        lambda z, rng: {"a": np.array(long_list(z, rng)), "b": 1},
+        BlackBox(wide, vectorised=True),
+    ],
+)
+def test_the_last_of_many_numbers(run, monkeypatch):
+    monkeypatch.setattr(coordinates, "MOST", 40)
+    result = verdict(run, 600)
+    assert result.verdict == "violated"
+    assert any("looked at were the 40 that differ most" in note for note in result.notes)
+
+
+@pytest.mark.parametrize("bits", [False, True])
+def test_coordinates_are_chosen_by_earlier_calls_and_stay(bits):
+    rng, reader = np.random.default_rng(0), Reader(bits)
+    secret = np.arange(64) % 2
+    first = reader.rows(wide_rows(secret, rng))
+    (first,) = reader.settle([first], [secret])
+    assert first.numbers.shape == (64, 4096 * (1 + bits)) and 4999 in reader.chosen
+    kept = reader.chosen.tolist()
+    later = reader.rows(wide_rows(1 - secret, rng))
+    assert reader.chosen.tolist() == kept
+    at = kept.index(4999) * (1 + bits)
+    assert (first.numbers[:, at] == secret).all() and (later.numbers[:, at] == 1 - secret).all()
+    assert len(set(first.keys)) == 64 and "5,000 numbers" in reader.notes()[0]
+
+
+def wide_rows(secret, rng):
+    outputs = rng.normal(size=(len(secret), 5000))
+    outputs[:, 4999] = secret
+    return outputs
+
+
+def test_recorded_outputs_and_one_run_with_many_numbers(monkeypatch):
+    monkeypatch.setattr(coordinates, "MOST", 40)
+    rng = np.random.default_rng(0)
+    table = [(i % 2, long_list(i % 2, rng)) for i in range(800)]
+    loose = ApproxDP(1.0, 1e-9, neighbours="replace-one")
+    for claim, one_run in ((CLAIM, False), (CLAIM, True), (loose, True)):
+        result = audit_outputs(table, claim=claim, one_run=one_run)
+        assert result.verdict == "violated"
+        assert any("looked at were the 40" in note for note in result.notes)
+
+
+# -- text, bytes, labels ---------------------------------------------------------------------------
+TEXTS = {
+    "json": lambda z, rng: json.dumps({"noisy": rng.laplace(), "v": int(z)}),
+    "json bytes": lambda z, rng: json.dumps([rng.laplace(), int(z)]).encode(),
+    "numbers": lambda z, rng: f"{rng.laplace():.12f} {z}",
+    "glued": lambda z, rng: f"{z}{rng.laplace():.12f}",
+    "letters": lambda z, rng: rng.bytes(8).hex() + "xy"[z],
+    "bytes": lambda z, rng: rng.bytes(8) + bytes([z]),
+    "some bytes": lambda z, rng: rng.bytes(int(rng.integers(1, 90))) + bytes([z]),
+    "fields": lambda z, rng: np.array([(rng.laplace(), z)], dtype="f8,i8")[0],
+    "index": lambda z, rng: pd.DataFrame({"a": [1.0]}, index=[f"{z}-{rng.laplace()}"]),
+    "name": lambda z, rng: pd.Series([1.0], name=f"{rng.laplace()} {z}"),
+    "column": lambda z, rng: pd.DataFrame({f"{rng.laplace()}": [float(z)]}),
+    "key": lambda z, rng: {rng.laplace(): z},
+    "set": lambda z, rng: {f"{rng.laplace()} {z}"},
+}
+
+
+@pytest.mark.parametrize("run", TEXTS.values(), ids=TEXTS)
+def test_text_is_read(run):
+    assert verdict(run).verdict == "violated"
+
+
+@pytest.mark.parametrize("name", ["json", "numbers", "bytes"])
+def test_text_of_vectorised_functions_and_of_tables_is_read(name):
+    run, rng = TEXTS[name], np.random.default_rng(0)
+    many = BlackBox(lambda z, rng: [run(int(v), rng) for v in z], vectorised=True)
+    assert verdict(many).verdict == "violated"
+    table = [(i % 2, run(i % 2, rng)) for i in range(400)]
+    for one_run in (False, True):
+        assert audit_outputs(table, claim=CLAIM, one_run=one_run).verdict == "violated"
+
+
+def test_text_without_parts_is_noted():
+    def opaque(z, rng):
+        return "".join(chr(97 + int(c)) for c in rng.integers(26, size=12)) + "xy"[z]
+
+    result = audit(opaque, claim=CLAIM, prior=Prior.uniform(2), trials=400)
+    assert any("nearly always new" in note for note in result.notes)
+    plain = audit(lambda z, rng: "ab"[int(rng.integers(2))], claim=CLAIM, prior=Prior.uniform(2),
+                  trials=400)  # fmt: skip
+    assert not any("nearly always new" in note for note in plain.notes)
+
+
+# -- numbers ---------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda z, rng: np.complex128(complex(rng.laplace(), z)),
+        lambda z, rng: np.complex64(complex(rng.laplace(), z)),
+        lambda z, rng: [2**60 + z, 0.5],
+        lambda z, rng: [2**60 + z, rng.laplace()],
+        lambda z, rng: [np.timedelta64(z, "s"), rng.laplace()],
+        lambda z, rng: [np.datetime64(10**18 + z, "ns"), rng.laplace()],
+        lambda z, rng: {"1": z, 1: rng.laplace()},
+        lambda z, rng: {"a": {"b": z}, "a.b": rng.laplace()},
+        lambda z, rng: dict([("a", rng.laplace()), ("b", rng.laplace())][:: 1 - 2 * z]),
+        BlackBox(lambda z, rng: rng.laplace(size=len(z)) + 1j * z, vectorised=True),
+        BlackBox(lambda z, rng: [[2**60 + int(v), rng.laplace()] for v in z], vectorised=True),
+        BlackBox(lambda z, rng: np.ma.MaskedArray(rng.laplace(size=len(z)), z == 1),
+                 vectorised=True),
+        BlackBox(lambda z, rng: np.ma.MaskedArray(np.stack([rng.laplace(size=len(z)), 0 * z], 1),
+                 np.stack([z == 1, z < 2], 1)), vectorised=True),
+    ],
+)  # fmt: skip
+def test_digits_parts_order_and_masks(run):
+    assert verdict(run).verdict == "violated"
+
+
+def test_digits_and_parts_of_recorded_outputs():
+    rng = np.random.default_rng(0)
+    secret, noise = [0, 1] * 200, rng.laplace(size=400)
+    tables = [
+        [(z, 2**60 + z) for z in secret],
+        [(z, 2**60 + z if i % 3 else 0.5) for i, z in enumerate(secret)],
+        pd.DataFrame({"secret": secret, "a": [2**60 + z for z in secret], "b": noise}),
+        [(z, complex(x, z)) for z, x in zip(secret, noise, strict=True)],
+        [(z, np.complex64(complex(x, z))) for z, x in zip(secret, noise, strict=True)],
+        pd.DataFrame({"secret": secret, "a": noise + 1j * np.array(secret)}),
+    ]
+    for table in tables:
+        for one_run in (False, True):
+            assert audit_outputs(table, claim=CLAIM, one_run=one_run).verdict == "violated"
+
+
+def test_names_are_distinct_and_rest_of_large_numbers_is_exact():
+    found = flat({"a": {"b": 1}, "a.b": 2, "1": 3, 1: 4, None: 5, "None": 6})
+    assert {v for v in found.values() if isinstance(v, float)} == {1, 2, 3, 4, 5, 6}
+    assert flat(2**60 + 3)["output rest"] == 3.0 and flat(-(2**5000))["output about"] == -np.inf
+
+
+# -- stored calls ----------------------------------------------------------------------------------
+def mixed(z, rng):
+    return {"a": [z, float(rng.laplace())], "b": (), "c": "word"}
+
+
+def job_of(run):
+    game = Question.of(Prior.uniform(2)).table("audit")
+    return trials.Job(BlackBox(run), np.arange(2), np.arange(2), game, None, None, 0)
+
+
+def test_stored_outputs_must_have_the_digest_that_is_stored():
+    job, chunks = job_of(mixed), trials.Chunks(64)
+    calls, first = job.chunk(0, 64, 1)
+    evidence = Learned(Session(CLAIM, 0), 0.0)
+    plain = json.loads(json.dumps(to_plain(evidence.add(calls))))
+    stored = evidence.stored(plain, job, chunks, 0)
+    assert stored == calls and job.replay(chunks, {0: stored}, {0: first}) == 64
+    plain["outputs"][5]["dict"][0][1][0] = 7
+    with pytest.raises(DpradError, match="damaged"):
+        evidence.stored(plain, job, chunks, 0)
+    forged = packed(decode(plain["outputs"]))  # with a digest of its own
+    plain["digest"] = digest(forged)
+    stored = evidence.stored(plain, job, chunks, 0)
+    assert job.replay(chunks, {0: stored}, {0: first}) is None
+
+
+def test_first_outputs_that_are_run_again_are_compared_with_those_stored(monkeypatch):
+    """Also if only the first calls of a chunk are run again."""
+    monkeypatch.setattr(trials, "PATIENCE", -1.0)
+    monkeypatch.setattr(trials, "REMEMBERED", 8)
+    job, chunks = job_of(mixed), trials.Chunks(64)
+    calls, first = job.chunk(0, 64, 1)
+    assert job.replay(chunks, {0: calls}, {0: first}) == 8
+    outputs = calls.outputs.copy()
+    outputs[5] = mixed(7, np.random.default_rng(0))
+    forged = trials.Calls(calls.records, outputs, calls.digest)
+    assert job.replay(chunks, {0: forged}, {0: first}) is None
+
+
+def test_a_chunk_that_is_run_again_counts_as_it_is_now():
+    job, chunks = job_of(mixed), trials.Chunks(64)
+    calls, first = job.chunk(0, 64, 1)
+    stored = {0: trials.Calls(calls.records, None, calls.digest, Booked(64, 64, 64, []))}
+    assert job.replay(chunks, stored, {0: first}) == 64
+    assert stored[0].booked is None and len(stored[0].outputs) == 64
+
+
+def test_an_audit_of_mixed_outputs_goes_on(tmp_path):
+    def asked(trials):
+        return {"claim": CLAIM, "prior": Prior.uniform(2), "trials": trials, "rng": 3}
+
+    for run in (mixed, TEXTS["json"], lambda z, rng: [2**60 + z, np.complex64(1j * z)]):
+        file = tmp_path / f"{id(run)}.json"
+        whole = audit(run, **asked(300))
+        again = [audit(run, **asked(300), state=file) for _ in range(2)]
+        assert [r.epsilon_lower for r in again] == [whole.epsilon_lower] * 2
+        assert again[1].unverified == 0
