@@ -32,7 +32,6 @@ from dprad.numerics.arrays import (
     IntArray,
     complements,
     distinct,
-    unlike,
 )
 
 # points at which the window masses of a continuous prior are bracketed
