@@ -124,6 +124,9 @@ class Risk(Result):
         As `interval` and `kind`.
     worst_record
         Whose it is: a record of the prior; None if the prior is unknown.
+    any_prior
+        Where the prior is doubtful (too many rows are unique): the average and the largest risk
+        that hold for every prior; None elsewhere.
 
     Examples
     --------
@@ -157,6 +160,7 @@ class Risk(Result):
     worst_interval: tuple[float, float] | None = None
     worst_kind: str | None = None
     worst_record: Any = field(default=None, compare=False)
+    any_prior: tuple[float, float] | None = None
 
     @property
     def attribute_advantage(self) -> float | None:
@@ -212,7 +216,8 @@ class Risk(Result):
         omitted = ("bounds", "worst_record")
         plain = {f: getattr(self, f) for f in self.__slots__ if f not in omitted}
         plain["interval"], plain["assumptions"] = list(self.interval), list(self.assumptions)
-        plain["worst_interval"] = None if self.worst_interval is None else list(self.worst_interval)
+        for name in ("worst_interval", "any_prior"):
+            plain[name] = None if plain[name] is None else list(plain[name])
         for name in ("attribute_advantage", "membership_advantage"):
             plain[name] = getattr(self, name)
         plain["bounds"] = [b.to_dict() for b in self.bounds]

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from dprad.errors import DpradError
-from dprad.show.cli.output import show, show_json
+from dprad.show.cli.output import ranked, show, show_json
+
+if TYPE_CHECKING:
+    from dprad.model.results import Risk
 
 
 def init(path: Path = Path("scenario.toml"), /, *, force: bool = False) -> int:
@@ -75,24 +79,31 @@ def alone(given: dict[str, Any]) -> None:
 
 
 def assessed(path: Path, *, json: bool) -> int:
-    """Every threat against every release; exit code 1 if the accepted risk may be exceeded."""
+    """Every threat against all releases together and each alone; the exit code is the verdict."""
     from dprad.show.scenario import answer, load
 
     scenario = load(path)
     answers = answer(scenario, plans=False, audits=False)
     if json:
         show_json(answers.to_dict())
-        return int(answers.exceeded)
+        return answers.code
+    names = [name for name, _ in scenario.threats]
     lines = [scenario.title]
+    if len(scenario.releases) > 1:
+        lines += ["", "All releases together:", *_table(names, answers.joint)]
     for release, row in zip(scenario.releases, answers.risks, strict=True):
-        lines += ["", f"{release.name}:"]
-        for (threat, _), risk in zip(scenario.threats, row, strict=True):
-            lines.append(f"  {threat}: {risk}")
-    if scenario.accepted is not None:
-        verdict = "may exceed" if answers.exceeded else "stays within"
-        lines += ["", f"The extra risk {verdict} the accepted {scenario.accepted:g}."]
+        lines += ["", f"{release.name}:", *_table(names, row)]
+    name, strongest = answers.strongest
+    lines += ["", str(strongest).split("\n")[0], f"({name})"]
+    if answers.verdict is not None:
+        lines += ["", f"{answers.verdict.word}. {answers.verdict}"]
     show("\n".join(lines))
-    return int(answers.exceeded)
+    return answers.code
+
+
+def _table(names: Sequence[str], risks: Sequence[Risk]) -> list[str]:
+    """A line for each attacker: the average over people, and the most exposed person."""
+    return ranked(list(zip(names, risks, strict=True)))
 
 
 def calibrated(path: Path, *, json: bool) -> int:
@@ -112,6 +123,8 @@ def calibrated(path: Path, *, json: bool) -> int:
     ):
         lines += ["", f"{release.name}:"]
         for (threat, _), plan, reason in zip(scenario.threats, plans, reasons, strict=True):
+            if plan is None and reason is None:
+                continue  # only the attacker who gains most counts
             why = "" if reason is None else reason.text
             said = why if plan is None else str(plan).split("\n")[0]
             lines.append(f"  {threat}: {said}")

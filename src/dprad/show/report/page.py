@@ -115,21 +115,16 @@ def html_of(answers: Answers, command: str = "") -> str:
 def page_of(answers: Answers, command: str = "") -> Page:
     """All sections of a scenario's report; the first release comes first."""
     scenario = answers.scenario
-    accepted, exceeded = scenario.accepted, answers.exceeded
+    verdict = answers.verdict
     answers = replace(
         answers,
+        joint=tuple(map(published, answers.joint)),
         risks=tuple(tuple(map(published, row)) for row in answers.risks),
         plans=_plans(answers),
         audits=tuple((name, published(result)) for name, result in answers.audits),
     )
-    first = max(answers.risks[0], key=lambda r: r.interval[1])
-    release, threat, worst = answers.worst
-    verdict = []
-    if worst is not first:
-        verdict.append(f"Largest here: {explain.number(worst)} ({release}, against {threat}).")
-    if accepted is not None:
-        word = "may exceed" if exceeded else "stays within"
-        verdict.append(f"The extra risk {word} the accepted {accepted:g}.")
+    _, first = answers.strongest
+    said = [] if verdict is None else [f"{verdict.word}. {verdict}"]
     parts = [
         sections.attackers(answers),
         *sections.bounds(answers),
@@ -139,7 +134,7 @@ def page_of(answers: Answers, command: str = "") -> Page:
         *[sections.audit(result, f"Audit: {name}") for name, result in answers.audits],
         sections.again(scenario, command),
     ]
-    return _page(scenario.title, str(first), first, " ".join(verdict), tuple(parts))
+    return _page(scenario.title, str(first), first, " ".join(said), tuple(parts))
 
 
 def _plans(answers: Answers) -> tuple[tuple[Calibration | None, ...], ...]:

@@ -143,6 +143,7 @@ POPULATION: Checks = {
     "encoding": _encoding,
     "decimal": _word(".", ","),
     "domain": _domain,
+    "whole": _yes,
 }
 THREAT: Checks = {
     "name": _text,
@@ -158,7 +159,7 @@ RELEASE: Checks = {
     **{name: _declared(p) for name, p in catalogue.NUMBERS.items()},
     "neighbours": _word(REPLACE_ONE, ADD_REMOVE),
 }
-ACCEPTED: Checks = {"risk": _share}
+ACCEPTED: Checks = {"risk": _share, "worst": _yes, "by": _text, "on": _text}
 AUDIT: Checks = {
     "trials": _whole(10, 10_000_000),
     "function": _text,
@@ -167,6 +168,7 @@ AUDIT: Checks = {
 }
 TOP = {
     "title": _text,
+    "sensitive": _names,
     "population": POPULATION,
     "threats": THREAT,
     "releases": RELEASE,
@@ -238,8 +240,8 @@ def structure(raw: Table, wrong: Wrong) -> Table:
             what = repr(key) if records_shown() or did_you_mean(key, TOP) else "this"
             wrong.spoiled |= {(name, 0) for name in TOP if did_you_mean(key, [name])}
             wrong.add(place, f"{what} is not allowed here. {known}")
-        elif key == "title":
-            _check(key, value, _text, ("", 0, key), good, wrong)
+        elif key in ("title", "sensitive"):
+            _check(key, value, TOP[key], ("", 0, key), good, wrong)
         elif key in MANY:
             if not isinstance(value, list) or not all(isinstance(v, Mapping) for v in value):
                 wrong.add(place, f"{key} must be written as [[{key}]], once for each.")

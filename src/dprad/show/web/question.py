@@ -227,6 +227,8 @@ class Question:
             questions=(("the attacker", self.prepared),),
             releases=(self.release,),
             accepted=accepted,
+            worst=False,
+            decided={},
             audit=None,
             folder=Path(),
         )
