@@ -16,6 +16,7 @@ from dprad.model.guarantees import REPLACE_ONE, PureDP
 from dprad.model.results import Calibration, Risk
 from dprad.model.verdicts import Verdict, judge, upper
 from dprad.runtime.functions import load
+from dprad.runtime.progress import tell
 from dprad.show.scenario.file import Scenario
 from dprad.show.scenario.release import Release
 from dprad.verbs.assess import answer as answer_of
@@ -23,7 +24,7 @@ from dprad.verbs.audit import audit
 
 CALLS = 20_000
 # Fewest draws for releases together, and about how many likelihoods are computed.
-FEWEST, WORK = 2_000, 4e7
+FEWEST, WORK = 2_000, 1.5e7
 # Up to this many attackers, noise is calibrated for each.
 FEW = 4
 
@@ -180,9 +181,7 @@ def answer(
         [_risk(release, name, question) for name, question in scenario.questions]
         for release in scenario.releases
     ]
-    joint = risks[0]
-    if len(scenario.releases) > 1:
-        joint = [together(scenario.releases, question) for _, question in scenario.questions]
+    joint = risks[0] if len(scenario.releases) == 1 else _jointly(scenario)
     planned = [
         _plans(scenario, release, row) if plans else [(None, None)] * len(row)
         for release, row in zip(scenario.releases, risks, strict=True)
@@ -204,31 +203,55 @@ def _risk(release: Release, name: str, question: Question) -> Risk:
         raise DpradError(f"{release.name}, against {name}: {error}") from None
 
 
+def _jointly(scenario: Scenario) -> list[Risk]:
+    """All releases together, for every attacker: from the composed promise, and by the joint
+    posterior for the largest, until that is no longer the largest.
+    """
+    releases, questions = scenario.releases, [question for _, question in scenario.questions]
+    risks = [promised(releases, question) for question in questions]
+    seen: dict[int, Risk] = {}
+    while True:
+        ends = [1.0 if risk is None else upper(risk, worst=scenario.worst) for risk in risks]
+        k = max(range(len(ends)), key=ends.__getitem__)
+        if k in seen:
+            return [risk for risk in risks if risk is not None]
+        tell("attackers", len(seen), len(questions))
+        seen[k] = risks[k] = together(releases, questions[k])
+
+
 def together(releases: Sequence[Release], question: Question, trials: int = 20_000) -> Risk:
     """The risk of all releases together: by the joint posterior where all are mechanisms, and by
     the composed promise; the smaller counts.
     """
-    subjects = [r.subject(question.prior, question.threat) for r in releases]
-    if len(subjects) == 1:
+    if len(releases) == 1:
         return releases[0].risk(question, Sampling())
+    subjects = [r.subject(question.prior, question.threat) for r in releases]
     run = [m for m in subjects if isinstance(m, Mechanism)]
-    promises = [m.guarantee if isinstance(m, Mechanism) else m for m in subjects]
-    found: list[Risk] = []
+    found = promised(releases, question)
     if len(run) == len(subjects):
         asked = list(zip(run, (r.query for r in releases), strict=True))
         seen = Together.of(asked, question)
         draws = int(min(trials, max(FEWEST, WORK / seen.reads_codes)))
         if not seen.costly and draws * seen.reads_codes <= 2 * WORK:
-            found.append(answer_of(seen, replace(question, query=None), Sampling(trials=draws)))
-    known = [p for p in promises if p is not None]
-    if len(known) == len(promises):
-        promise = known[0].compose(*known[1:])
-        found.append(answer_of(promise, replace(question, query=None), Sampling()))
-    if not found:
+            exact = answer_of(seen, replace(question, query=None), Sampling(trials=draws))
+            if found is None or exact.interval[1] < found.interval[1]:
+                found = exact
+    if found is None:
         raise DpradError(
             "the releases cannot be added up: one has neither a likelihood nor a promise."
         )
-    return min(found, key=lambda risk: risk.interval[1])
+    return found
+
+
+def promised(releases: Sequence[Release], question: Question) -> Risk | None:
+    """What the composed promise of all releases allows; None if one promises nothing."""
+    subjects = [r.subject(question.prior, question.threat) for r in releases]
+    promises = [m.guarantee if isinstance(m, Mechanism) else m for m in subjects]
+    known = [p for p in promises if p is not None]
+    if len(known) < len(promises):
+        return None
+    promise = known[0].compose(*known[1:])
+    return answer_of(promise, replace(question, query=None), Sampling())
 
 
 def _plans(
