@@ -66,7 +66,9 @@ def _odds(result: Risk) -> str:
         return f"{who} says 'in the data' {more} if the person takes part {most}"
     if result.baseline is None:
         return f"{who} is right {more} if the person takes part, whatever was known before {most}"
-    start = min(result.baseline, max(n - times, 0) / n)
+    # no attack is right more often than `rero`, so one that gains all this starts low enough
+    top = max(min(math.ceil(result.rero * n - 1e-9), n), times)
+    start = min(result.baseline, (top - times) / n)
     return (
         f"the chance that {who} is right may rise from {count(start, n)} to "
         f"{round(start * n) + times:,} of {n:,} tries if the person takes part {most}"
@@ -125,7 +127,7 @@ def subject(plain: dict[str, Any]) -> str:
     if "neighbours" in plain:
         what = f"promise of {listed(numbers)}" if numbers else "promised profile"
         return f"a {what} ({plain['neighbours']})"
-    return f"{kind} with {listed(numbers)}" if numbers else kind
+    return f"{kind} with {listed(numbers)}" if numbers else f"the mechanism {kind}"
 
 
 def _short(value: float) -> str:
