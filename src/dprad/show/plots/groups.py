@@ -42,7 +42,7 @@ def plot_groups(groups: Groups, ax: Any = None) -> Any:
     ax = axis(ax)
     shown = groups.groups[:BARS]
     risks, at = [group.rad for group in shown], range(len(shown))[::-1]
-    bars = ax.barh(at, risks, color=COLOURS[0])
+    ax.barh(at, risks, color=COLOURS[0])
     estimated = [k for k, group in enumerate(shown) if group.kind == "estimate"]
     if estimated:
         ends = [shown[k].interval for k in estimated]
@@ -51,13 +51,15 @@ def plot_groups(groups: Groups, ax: Any = None) -> Any:
         ax.errorbar([risks[k] for k in estimated], [at[k] for k in estimated],
                     xerr=[below, above], fmt="none", ecolor=INK, capsize=2)  # fmt: skip
     labels = [explain.bounded(g.rad, g.interval, g.kind) for g in shown]
-    ax.bar_label(bars, labels, padding=3, fontsize=9)
+    for label, y, group in zip(labels, at, shown, strict=True):
+        ax.annotate(label, (group.interval[1], y), xytext=(4, 0), textcoords="offset points",
+                    va="center", fontsize=9)  # fmt: skip
     average = explain.number(groups.overall)
     ax.axvline(groups.overall.rad, color=COLOURS[1], linestyle="--", label=f"average: {average}")
     ax.set_yticks(at, [f"{plain(named(g.name), 32)} ({100 * g.share:.2g}%)" for g in shown])
     more = len(groups) - len(shown)
     ax.set_xlabel("extra risk" + (f" ({more:,} more groups not shown)" if more else ""))
-    ax.set_xlim(left=0)
-    ax.margins(x=0.25)
-    ax.legend(loc="lower right")
+    longest = max(len(label) for label in labels)  # room for the numbers beside the bars
+    ax.set_xlim(0, (max(g.interval[1] for g in shown) or 1.0) * (1.05 + 0.02 * longest))
+    ax.legend(loc="lower center", bbox_to_anchor=(0.4, 1.0))
     return ax
