@@ -6,7 +6,7 @@ import matplotlib.figure
 import numpy as np
 import pytest
 
-from dprad import DpradError, Prior, PureDP, Threat, assess, plots
+from dprad import DpradError, Prior, PureDP, Threat, assess, by_group, plots
 from dprad.mechanisms import GRR, OUE, Channel, Gaussian, Laplace, Repeated
 from dprad.runtime.progress import listen
 
@@ -71,6 +71,34 @@ def test_finished_lines_are_drawn_as_they_are():
     ax = drawn({"mine": ([1, 2], risks)})
     assert ax.get_xlabel() == "epsilon"
     assert ax.lines[0].get_ydata().tolist() == [risk.rad for risk in risks]
+
+
+def test_groups_most_exposed_first_with_their_shares_and_the_average():
+    prior = Prior.from_counts({"a": 90, "b_{$": 7, "c": 3})
+    table = by_group(GRR(epsilon=1, size=3), prior=prior, by="record")
+    ax = matplotlib.figure.Figure().add_subplot()
+    assert plots.plot_groups(table, ax=ax) is ax
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["c (3%)", r"b_{\$ (7%)", "a (90%)"]
+    assert [bar.get_width() for bar in ax.patches] == [group.rad for group in table]
+    assert ax.patches[0].get_y() > ax.patches[2].get_y()
+    assert set(ax.lines[0].get_xdata()) == {table.overall.rad}
+    assert ax.lines[0].get_label() == f"average: {table.overall.rad:.4f}"
+    assert ax.get_xlabel() == "extra risk"
+
+
+def test_groups_that_are_many_bounded_or_estimated():
+    prior = Prior.from_counts(dict(enumerate(range(1, 21))))
+    promise = by_group(PureDP(1.0, neighbours="replace-one"), prior=prior, by="record")
+    ax = plots.plot_groups(promise, matplotlib.figure.Figure().add_subplot())
+    assert len(ax.patches) == 15 and ax.get_xlabel() == "extra risk (5 more groups not shown)"
+    assert ax.texts[0].get_text().startswith("at most ")
+    few = Prior.from_counts({"a": 3, "b": 1})
+    rough = by_group(Repeated(GRR(epsilon=1, size=2), 2), prior=few, by="record", trials=300)
+    ax = plots.plot_groups(rough, matplotlib.figure.Figure().add_subplot())
+    assert rough.groups[0].kind == "estimate"
+    ends = [x for part in ax.collections for s in part.get_segments() for x in s[:, 0].tolist()]
+    told = [x for group in rough for x in group.interval]
+    assert sorted(ends) == pytest.approx(sorted(told), abs=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -151,7 +151,7 @@ def test_bad_input(call, words):
 # -- words -----------------------------------------------------------------------------------------
 def test_one_plain_sentence():
     exact = assess(GRR(epsilon=math.log(3), size=2), prior=Prior.uniform(2))
-    assert str(exact).startswith("Not in the data: an attacker who knows nothing about the person")
+    assert str(exact).startswith("Against GRR with epsilon 1.099, an attacker who knows nothing")
     assert "50 of 100" in str(exact) and "75 of 100" in str(exact) and "\n" not in str(exact)
     bound = assess(PureDP(1.0, **RO), prior=Prior.unknown(), threat=Threat(knows="everything"))
     assert "at most 25 more times in 100 tries" in str(bound) and "0.2450" in str(bound)

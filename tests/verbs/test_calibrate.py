@@ -385,7 +385,7 @@ def test_what_is_known_of_less_noise():
     assert "Any less noise would exceed it" in str(exact)
     promise = calibrate(PureDP, max_risk=0.1, prior=prior, neighbours="replace-one")
     assert "Any less noise" not in str(promise)
-    assert "The guarantee does not allow less noise" in str(promise)
+    assert "Less noise is not known to keep it" in str(promise)
 
 
 def test_a_question_is_prepared_once(monkeypatch):

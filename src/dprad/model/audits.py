@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from dprad.model import explain
+from dprad.model import explain_audit
 from dprad.model.results import Result
 
 
@@ -106,7 +106,7 @@ class Audit(Result):
         return plain
 
     def __str__(self) -> str:
-        return explain.audit(self)
+        return explain_audit.audit(self)
 
 
 def _finite(value: Any) -> Any:

@@ -7,13 +7,14 @@ enough for x to be informative. Bounds are rounded up.
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 from dprad.model.losses import LOSSES
+from dprad.model.parameters import TURNED
 
 if TYPE_CHECKING:
-    from dprad.model.audits import Audit
     from dprad.model.results import Calibration, Comparison, Risk, WorstPrior
 
 MEASURES = {
@@ -22,34 +23,124 @@ MEASURES = {
     "rero": "attacker's success",
     "tv": "total variation",
 }
+_NAMES = {"tv": "total variation"}
 _SCALES = (100, 1_000, 10_000, 100_000, 1_000_000)
 
 
 def risk(result: Risk) -> str:
-    """One sentence with the odds and the number."""
-    who = attacker(result.threat)
-    if result.success_in is None or result.success_out is None:
-        n = scale(result.rad)
-        times = math.ceil(result.rad * n - 1e-9)
-        if times == 0:
-            return (
-                f"{who[0].upper()}{who[1:]} gains nothing if the person takes part (extra risk 0)."
-            )
-        verb = "says 'in the data'" if membership(result.threat) else "is right"
-        more = "more time" if times == 1 else "more times"
-        return (
-            f"{who[0].upper()}{who[1:]} {verb} at most {times:,} {more} in {n:,} tries if the "
-            f"person takes part (extra risk at most {above(result.rad)}; {result.method})."
+    """The odds; whether they are an average that hides somebody; whom they leave out."""
+    return "\n".join([sentence(result), *_beside(result)])
+
+
+def sentence(result: Risk, *, named: bool = True) -> str:
+    """One sentence: the odds without and with the person in the data, and their difference;
+    optionally without the name of the release.
+    """
+    against = [f"against {subject(result.subject)}"] if named else []
+    if result.threat.get("group") is not None:
+        against.append(f"for {_people(result.threat)}")
+    text = ", ".join([*against, _odds(result)])
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _odds(result: Risk) -> str:
+    who, asks, n = attacker(result.threat), membership(result.threat), scale(result.rad)
+    if result.success_in is not None and result.success_out is not None:
+        low, high = result.interval
+        label = "exact" if result.kind == "exact" else f"estimate, {low:.4f} to {high:.4f}"
+        verb = "says 'in the data'" if asks else "is right"
+        absent, present = (
+            ("it was not", "it was") if asks else ("the person is not in the data", "they are")
         )
-    n = scale(result.rad)
-    verb = "says 'in the data'" if membership(result.threat) else "is right"
-    low, high = result.interval
-    label = "exact" if result.kind == "exact" else f"estimate, {low:.4f} to {high:.4f}"
+        return (
+            f"{who} {verb} in {count(result.success_out, n)} of {n:,} tries if {absent}, and in "
+            f"{count(result.success_in, n)} of {n:,} if {present} "
+            f"(extra risk {nearest(result.rad)}, {label})"
+        )
+    times = math.ceil(result.rad * n - 1e-9)
+    if times == 0:
+        return f"{who} gains nothing if the person takes part (extra risk 0)"
+    most = f"(extra risk at most {above(result.rad)})"
+    more = f"at most {times:,} more {'time' if times == 1 else 'times'} in {n:,} tries"
+    if asks:
+        return f"{who} says 'in the data' {more} if the person takes part {most}"
+    if result.baseline is None:
+        return f"{who} is right {more} if the person takes part, whatever was known before {most}"
+    # no attack is right more often than `rero`, so one that gains all this starts low enough
+    top = max(min(math.ceil(result.rero * n - 1e-9), n), times)
+    start = min(result.baseline, (top - times) / n)
     return (
-        f"Not in the data: {who} {verb} in {count(result.success_out, n)} of {n:,} tries; in the "
-        f"data: in {count(result.success_in, n)} of {n:,} "
-        f"(extra risk {nearest(result.rad)}, {label}; {result.method})."
+        f"the chance that {who} is right may rise from {count(start, n)} to "
+        f"{round(start * n) + times:,} of {n:,} tries if the person takes part {most}"
     )
+
+
+def _beside(result: Risk) -> list[str]:
+    """The most exposed person, and attackers who know more; nothing if no one gains more."""
+    lines, same = [], False
+    if result.worst is not None and result.worst_interval is not None:
+        known = str(result.worst_kind)
+        told = above if known == "upper-bound" else nearest
+        same = result.worst <= result.rad or told(result.worst) in {
+            above(result.rad),
+            nearest(result.rad),
+        }
+        largest = bounded(result.worst, result.worst_interval, known)
+        lines = [
+            f"For the most exposed person the extra risk is {largest}; the number above is the "
+            f"average over {_people(result.threat)}."
+        ]
+    if same:
+        return []
+    knows, whole = result.threat["knows"], result.threat["target"] == "record"
+    if knows != "everything" and not (membership(result.threat) and whole) and result.rad > 0:
+        lines.append(
+            f"Asked about an attacker who {_known(knows)}; one who knows more may gain more."
+        )
+    return lines
+
+
+def _people(threat: dict[str, Any]) -> str:
+    """Who is asked about."""
+    group = threat.get("group")
+    if group is None:
+        return "people"
+    return "people of the group" if group == "function" else f"people with {group}"
+
+
+def subject(plain: dict[str, Any]) -> str:
+    """A promise or a mechanism in a few words, from its plain data."""
+    kind = " ".join(str(plain.get("kind", "the mechanism")).split())[:60]
+    if kind == "Repeated":
+        return f"{plain['times']:,} runs of {subject(plain['mechanism'])}"
+    if kind == "Composed":
+        return f"{len(plain['mechanisms']):,} releases together"
+    if kind == "BlackBox":
+        return f"the function {plain['function']}"
+    numbers = [
+        f"{_NAMES.get(name, name.replace('_', ' '))} {_short(value)}"
+        for name, value in plain.items()
+        if (name in TURNED or (name == "delta" and value))
+        and isinstance(value, int | float)
+        and not isinstance(value, bool)
+    ]
+    if "neighbours" in plain:
+        what = f"promise of {listed(numbers)}" if numbers else "promised profile"
+        return f"a {what} ({plain['neighbours']})"
+    return f"{kind} with {listed(numbers)}" if numbers else f"the mechanism {kind}"
+
+
+def _short(value: float) -> str:
+    return amount(value) if value == 0 or value >= 1e-3 else f"{value:.4g}"
+
+
+def compared(interval: tuple[float, float], kind: str, limit: float) -> str:
+    """How a risk stands to a limit: "stays within", "exceeds", or "may exceed" if that is not
+    known.
+    """
+    if interval[1] <= limit:
+        return "stays within"
+    return "exceeds" if kind != "upper-bound" and interval[0] > limit else "may exceed"
 
 
 def membership(threat: dict[str, Any]) -> bool:
@@ -59,10 +150,10 @@ def membership(threat: dict[str, Any]) -> bool:
 
 def nearest(value: float) -> str:
     """Four decimals of an exact number or an estimate; two significant digits if it is small."""
-    return _trimmed(f"{value:.4f}") if value == 0 or value >= 1e-3 else f"{value:.1e}"
+    return trimmed(f"{value:.4f}") if value == 0 or value >= 1e-3 else f"{value:.1e}"
 
 
-def _trimmed(text: str) -> str:
+def trimmed(text: str) -> str:
     """Two decimals if the others are zero."""
     return text[:-2] if text.endswith("00") and "." in text[:-3] else text
 
@@ -97,35 +188,44 @@ def amount(value: float) -> str:
 
 def calibration(plan: Calibration) -> str:
     """The value to set, and what it achieves."""
-    what = MEASURES.get(plan.measure, f"bound {plan.measure}")
+    what = {"rad": "extra risk", "worst": "extra risk of the most exposed person"}.get(
+        plan.measure, MEASURES.get(plan.measure, f"bound {plan.measure}")
+    )
+    whom = f" on average over {_people(plan.risk.threat)}" if plan.measure == "rad" else ""
     lines = [
         f"{plan.family} with {plan.parameter} = {safely(plan.value, plan.rising)} keeps the {what} "
-        f"at or below {plan.max_risk:g}. {_tightness(plan)}"
+        f"at or below {plan.max_risk:g}{whom}. {_tightness(plan)}"
     ]
     if plan.error is not None and math.isfinite(plan.error):
         lines.append(f"The noise stays within {amount(plan.error)} in 95 of 100 cases.")
-    lines.append(str(plan.risk))
-    return "\n".join(lines)
+    return "\n".join([*lines, sentence(plan.risk, named=False), *_beside(plan.risk)])
 
 
 def _tightness(plan: Calibration) -> str:
-    """Whether less noise would suffice: known if the risk is exact, else only for the promise."""
+    """Whether less noise would suffice: known only if what is kept is exact."""
+    kind = plan.risk.worst_kind if plan.measure == "worst" else plan.risk.kind
     if plan.limited:
         return "It is the end of the range searched; less noise was not tried."
-    if plan.measure == "tv" or (plan.measure in MEASURES and plan.risk.kind == "exact"):
+    if plan.measure not in MEASURES:
+        return "Less noise would exceed the bound, but not necessarily the risk."
+    if plan.measure == "tv" or kind == "exact":
         return "Any less noise would exceed it."
-    if plan.risk.kind == "estimate":
+    if kind == "estimate":
         return "The risk is estimated: slightly less noise may suffice; more trials would show."
-    return "The guarantee does not allow less noise; the mechanism behind it may."
+    return "Less noise is not known to keep it."
 
 
 def safely(value: float, rising: bool) -> str:
-    """Seven digits of a parameter, rounded towards more noise."""
+    """At most four digits of a parameter, rounded towards more noise; whole numbers in full."""
     if value == int(value) and abs(value) < 1e15:
         return f"{value:.0f}"
-    digits = 6 - math.floor(math.log10(abs(value)))
-    scaled = value * 10.0**digits
-    return f"{(math.floor(scaled) if rising else math.ceil(scaled)) / 10.0**digits:.7g}"
+    unit = math.floor(math.log10(abs(value))) - 3
+    scaled = value / 10.0**unit if unit >= 0 else value * 10.0**-unit
+    # a number of four digits stays itself, though its multiple is not quite whole
+    near = round(scaled)
+    if abs(scaled - near) > 1e-9 * near:
+        near = math.floor(scaled) if rising else math.ceil(scaled)
+    return f"{Decimal(near).scaleb(unit).normalize():{'f' if -8 < unit < 12 else 'g'}}"
 
 
 def rows(table: Comparison) -> list[tuple[str, ...]]:
@@ -166,70 +266,6 @@ def worst(result: WorstPrior) -> str:
     )
 
 
-def audit(result: Audit) -> str:
-    """The verdict, its basis, and what is only an estimate."""
-    level = f"{100 * result.confidence:.4g}%"
-    lost = f", delta = {result.delta:g}" if result.delta else ""
-    whom = "added or removed" if result.in_out else "replaced"
-    if result.verdict == "violated" and result.epsilon_lower <= result.epsilon_claimed:
-        lines = [f"Violated, at {level} confidence: the outputs tell more than the claim allows."]
-    elif result.verdict == "violated":
-        known = (
-            f"cannot be below {below(result.epsilon_lower)}"
-            if result.epsilon_lower < 100
-            else "is infinite: some outputs reveal the record"
-        )
-        lines = [
-            f"Violated, at {level} confidence: epsilon {known}, but {result.epsilon_claimed:.6g} "
-            f"was claimed ({whom} records{lost})."
-        ]
-    else:
-        lines = [
-            f"Consistent with the claim: {result.trials:,} runs refute epsilon below "
-            f"{below(result.epsilon_lower)} at {level} confidence, and "
-            f"{result.epsilon_claimed:.6g} is claimed ({whom} records{lost}). This does not "
-            "prove the claim."
-        ]
-    if result.unverified:
-        lines.append(
-            f"It rests on {result.unverified:,} calls of an earlier session that were not run "
-            "again: if what cannot be seen of the function has changed since, they are not its own."
-        )
-    if result.verdict == "consistent":
-        lines.append(_how_hard(result))
-    if result.epsilon_estimate is not None and result.epsilon_interval is not None:
-        low, high = (
-            f"{x:.3f}" if math.isfinite(x) else "infinite" for x in result.epsilon_interval
-        )
-        lines.append(
-            f"If it is the supposed mechanism, it behaves like epsilon = "
-            f"{result.epsilon_estimate:.3f} ({low} to {high}). This estimate refutes nothing."
-        )
-    lines.append(
-        f"The attack guessed in {result.trials - result.passes:,} of {result.trials:,} runs and "
-        f"was right in {result.successes:,}; extra risk {_trimmed(f'{result.rad:.4f}')} "
-        f"({' to '.join(_trimmed(f'{x:.4f}') for x in result.rad_interval)})."
-    )
-    lines += [f"Note: {note}." for note in result.notes]
-    return "\n".join(lines)
-
-
-def _how_hard(result: Audit) -> str:
-    """What a consistent audit would have found, and how near it was."""
-    found = (
-        "No violation, however large, could have been found with so few calls."
-        if result.would_find is None
-        else f"A violation with epsilon {above(result.would_find)} or more would have been found "
-        "if every call had shown it; one that shows rarely, or that was not learned, may be larger."
-    )
-    runs, wealth = result.wealth[-1] if result.wealth else (0, 0.0)
-    needed = -math.log(1.0 - result.confidence)
-    if wealth > 0.3 * needed:
-        found += f" The evidence grows: at this rate {math.ceil(runs * needed / wealth):,} calls "
-        found += "would refute the claim."
-    return found
-
-
 def below(value: float) -> str:
     """Four digits, rounded down."""
     return f"{math.floor(value * 1e4 + 1e-9) / 1e4:g}"
@@ -240,16 +276,15 @@ def attacker(threat: dict[str, Any]) -> str:
     knows, target = threat["knows"], threat["target"]
     if knows == "everything":
         return "an attacker who knows the whole record and asks whether it was used"
-    if knows == "nothing":
-        known = "knows nothing about the person"
-    elif knows == "function":
-        known = "knows part of the record"
-    else:
-        known = f"knows {listed(knows)}"
+    known = _known(knows) + (" about the person" if knows == "nothing" else "")
     if membership(threat):
         return f"an attacker who knows {listed(knows)} and asks whether the record was used"
     goal = "the whole record" if target == "record" else listed(target)
     return f"an attacker who {known} and guesses {goal}{tolerance(threat)}"
+
+
+def _known(knows: Any) -> str:
+    return "knows part of the record" if knows == "function" else f"knows {listed(knows)}"
 
 
 def tolerance(threat: dict[str, Any]) -> str:
@@ -265,15 +300,17 @@ def details(result: Risk, *, every_bound: bool = False) -> str:
     lines = []
     if result.baseline is not None and not membership(result.threat):
         lines.append(f"A blind guess, without any release, is right in {share(result.baseline)}.")
+    gains = "The odds are for the attack that gains most from the person taking part."
     if result.kind == "upper-bound":
-        lines.append(
+        most = (
             f"The attacker's total success rate, for any reason, is at most {above(result.rero)}."
         )
+        odds = result.baseline is not None and not membership(result.threat) and result.rad > 0
+        lines.append(f"{gains} {most}" if odds else most)
     elif not membership(result.threat):
-        lines.append(
-            "The odds are for the attack that gains most from the person taking part. The attack "
-            f"with the highest total success rate is right in {share(result.rero)}."
-        )
+        best = f"The attack with the highest total success rate is right in {share(result.rero)}."
+        lines.append(f"{gains} {best}")
+    lines.append(f"Method: {result.method}.")
     bounds = [b for b in result.bounds if b.measure == "rad"]
     valid = [b for b in bounds if b.value is not None]
     if valid:
@@ -326,7 +363,7 @@ def above(value: float, digits: int = 4) -> str:
         places = 1 - math.floor(math.log10(value))
         return f"{math.ceil(value * 10**places - 1e-6) / 10**places:.1e}"
     text = f"{math.ceil(value * 10**digits - 1e-6) / 10**digits:.{digits}f}"
-    return _trimmed(text) if digits == 4 else text
+    return trimmed(text) if digits == 4 else text
 
 
 def listed(names: Any) -> str:

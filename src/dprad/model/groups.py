@@ -85,17 +85,8 @@ class Groups(Result):
     @property
     def rows(self) -> list[tuple[str, ...]]:
         """The table as text, with a heading."""
-        rows: list[tuple[str, ...]] = [("group", "share", "extra risk", "largest for one person")]
-        for group in self.groups[:LINES]:
-            rows.append(
-                (
-                    _named(group.name),
-                    f"{100 * group.share:.2g}%",
-                    explain.bounded(group.rad, group.interval, group.kind),
-                    explain.nearest(group.worst),
-                )
-            )
-        return rows
+        heading = ("group", "share", "extra risk", "largest for one person")
+        return [heading, *(_row(group) for group in self.groups[:LINES])]
 
     def __str__(self) -> str:
         rows = self.rows
@@ -103,12 +94,23 @@ class Groups(Result):
         lines = ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) for row in rows]
         if len(self.groups) > LINES:
             lines.append(f"... and {len(self.groups) - LINES:,} more")
-        lines.append(f"Everybody: extra risk {explain.number(self.overall)}.")
+        lines.append(f"Everybody, on average: extra risk {explain.number(self.overall)}.")
         return "\n".join(line.rstrip() for line in lines)
 
     def _repr_html_(self) -> str:
         return explain.html_table(self.rows)
 
 
-def _named(name: Any) -> str:
+def _row(group: Group) -> tuple[str, ...]:
+    bound = group.kind == "upper-bound"
+    return (
+        named(group.name),
+        f"{100 * group.share:.2g}%",
+        explain.bounded(group.rad, group.interval, group.kind),
+        f"at most {explain.above(group.worst)}" if bound else explain.nearest(group.worst),
+    )
+
+
+def named(name: Any) -> str:
+    """The name of a group as text."""
     return ", ".join(str(part) for part in name) if isinstance(name, tuple | list) else str(name)

@@ -1,8 +1,8 @@
 """by_group: who is exposed most? The average over everybody hides it.
 
-The risk of a group is that of a target drawn from it, while who takes the place of one who is absent
-is drawn from everybody (Proposition I). A prior of the group alone would be another question: with
-one value left there is nothing to guess.
+The risk of a group is that of a target drawn from it, while who takes the place of one who is
+absent is drawn from everybody (Proposition I). A prior of the group alone would be another
+question: with one value left there is nothing to guess.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """calibrate: how much noise keeps the extra risk within an accepted limit?
 
 The answer is assessed again and is on the safe side: the upper end of ``plan.risk.interval`` is at
-most ``max_risk`` (with ``worst=True``, that of ``plan.risk.worst_interval``), and a value with less noise, by the stated tolerance, was tried and fails. Where
-risk is not monotone (subset selection, local hashing and Hadamard response contain whole-number
-parameters), every monotone piece is searched. Where risk is estimated, the search uses one set of
-random numbers, and the answer is found by checks on fresh and longer ones.
+most ``max_risk`` (with ``worst=True``, that of ``plan.risk.worst_interval``), and a value with less
+noise, by the stated tolerance, was tried and fails. Where risk is not monotone (subset selection,
+local hashing and Hadamard response contain whole-number parameters), every monotone piece is
+searched. Where risk is estimated, the search uses one set of random numbers, and the answer is
+found by checks on fresh and longer ones.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ from dprad.runtime.progress import tell
 from dprad.verbs.assess import answer, sampled, worst_of
 from dprad.verbs.dial import Dial
 
-# What can be limited: the extra risk, that of one person, the success rate, the total variation of the promise, or one
-# bound of the table by name, for comparison.
+# What can be limited: the extra risk, that of one person, the success rate, the total variation of
+# the promise, or one bound of the table by name, for comparison.
 MEASURES = ("rad", "worst", "rero", "tv", *(row.name for row in bounds.TABLE))
 # Relative tolerance of the value, where the risk is computed exactly and where it is estimated.
 TOLERANCE = 1e-7

@@ -411,7 +411,7 @@ def test_scenarios(capsys, tmp_path, monkeypatch):
     assert code == 2 and "already exists" in err
     assert run(capsys, "init", "--force")[0] == 0
     code, out, _ = run(capsys, "assess", "scenario.toml")
-    assert code == 1 and "a stranger: Not in the data" in out and "may exceed" in out
+    assert code == 1 and "a stranger: Against GRR" in out and "may exceed" in out
     code, out, _ = run(capsys, "assess", "scenario.toml", "--json")
     assert code == 1 and len(json.loads(out)["answers"]) == 4
     code, out, _ = run(capsys, "calibrate", "scenario.toml")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dprad.show.plots.bounds import plot_bounds
 from dprad.show.plots.curve import plot_risk
 from dprad.show.plots.frontier import plot_frontier
+from dprad.show.plots.groups import plot_groups
 from dprad.show.plots.knowledge import plot_knowledge
 from dprad.show.plots.odds import plot_odds
 from dprad.show.plots.trace import plot_audit, plot_wealth
@@ -17,6 +18,7 @@ __all__ = [
     "plot_audit",
     "plot_bounds",
     "plot_frontier",
+    "plot_groups",
     "plot_knowledge",
     "plot_odds",
     "plot_risk",

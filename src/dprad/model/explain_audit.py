@@ -1,0 +1,86 @@
+"""Audits as plain sentences. Reads results by their attributes only."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from dprad.model.explain import above, below, trimmed
+
+if TYPE_CHECKING:
+    from dprad.model.audits import Audit
+
+
+def audit(result: Audit) -> str:
+    """The verdict, its basis, and what is only an estimate."""
+    level = f"{100 * result.confidence:.4g}%"
+    lost = f", delta = {result.delta:g}" if result.delta else ""
+    whom = "added or removed" if result.in_out else "replaced"
+    if result.verdict == "violated" and result.epsilon_lower <= result.epsilon_claimed:
+        lines = [
+            f"Violated, at {level} confidence: the outputs tell more than the claimed epsilon "
+            f"{result.epsilon_claimed:.6g} allows ({whom} records{lost})."
+        ]
+    elif result.verdict == "violated":
+        known = (
+            f"cannot be below {below(result.epsilon_lower)}"
+            if result.epsilon_lower < 100
+            else "is infinite: some outputs reveal the record"
+        )
+        lines = [
+            f"Violated, at {level} confidence: epsilon {known}, but {result.epsilon_claimed:.6g} "
+            f"was claimed ({whom} records{lost})."
+        ]
+    else:
+        lines = [
+            f"Consistent with the claim: {result.trials:,} runs refute epsilon below "
+            f"{below(result.epsilon_lower)} at {level} confidence, and "
+            f"{result.epsilon_claimed:.6g} is claimed ({whom} records{lost}). This does not "
+            "prove the claim."
+        ]
+    if result.unverified:
+        lines.append(
+            f"It rests on {result.unverified:,} calls of an earlier session that were not run "
+            "again: if what cannot be seen of the function has changed since, they are not its own."
+        )
+    if result.verdict == "consistent":
+        lines.append(_how_hard(result))
+    if result.epsilon_estimate is not None and result.epsilon_interval is not None:
+        low, high = (
+            f"{x:.3f}" if math.isfinite(x) else "infinite" for x in result.epsilon_interval
+        )
+        lines.append(
+            f"If it is the supposed mechanism, it behaves like epsilon = "
+            f"{result.epsilon_estimate:.3f} ({low} to {high}). This estimate refutes nothing."
+        )
+    lines.append(_counted(result))
+    lines += [f"Note: {note}." for note in result.notes]
+    return "\n".join(lines)
+
+
+def _counted(result: Audit) -> str:
+    """What the attack did. Its average gain is no measure of the harm of a broken promise."""
+    told = (
+        f"The attack guessed in {result.trials - result.passes:,} of {result.trials:,} runs and "
+        f"was right in {result.successes:,}"
+    )
+    if result.verdict == "violated":
+        return f"{told}."
+    low, high = (trimmed(f"{x:.4f}") for x in result.rad_interval)
+    return f"{told}; extra risk {trimmed(f'{result.rad:.4f}')} ({low} to {high})."
+
+
+def _how_hard(result: Audit) -> str:
+    """What a consistent audit would have found, and how near it was."""
+    found = (
+        "No violation, however large, could have been found with so few calls."
+        if result.would_find is None
+        else f"A violation with epsilon {above(result.would_find)} or more would have been found "
+        "if every call had shown it; one that shows rarely, or that was not learned, may be larger."
+    )
+    runs, wealth = result.wealth[-1] if result.wealth else (0, 0.0)
+    needed = -math.log(1.0 - result.confidence)
+    if wealth > 0.3 * needed:
+        found += f" The evidence grows: at this rate {math.ceil(runs * needed / wealth):,} calls "
+        found += "would refute the claim."
+    return found
