@@ -5,6 +5,7 @@ what to do. Made to be understood in half a minute.
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -72,7 +73,7 @@ def front(answers: Answers, shown: Answers) -> Front:
         word="Not judged" if verdict is None else verdict.word,
         state="" if verdict is None else state[verdict.outcome],
         sentence=NOTHING if verdict is None else _judged(verdict, risk),
-        lead=str(risk).split("\n")[0],
+        lead=_lead(risk, _what(scenario)),
         cards=_cards(scenario, name, risk),
         grids=tuple(grids(risk)),
         asked=explain.membership(risk.threat),
@@ -95,7 +96,11 @@ def _judged(verdict: Verdict, risk: Risk) -> str:
     verb = "is" if kind == "exact" else "may be as high as"
     limit = f"the accepted {verdict.limit:g}"
     if verdict.outcome == "accepted":
-        return f"The extra risk of taking part, {whose}, is at most {value}: within {limit}."
+        said = f"The extra risk of taking part, {whose}, is at most {value}: within {limit}."
+        most = upper(risk, worst=True)
+        if not verdict.worst and most > verdict.limit:
+            said += f" For the most exposed person it may be {explain.above(most)}, which is above."
+        return said
     if verdict.outcome == "exceeded":
         return f"The extra risk of taking part, {whose}, {verb} {value}: above {limit}."
     return (
@@ -105,10 +110,21 @@ def _judged(verdict: Verdict, risk: Risk) -> str:
     )
 
 
-def _cards(scenario: Scenario, name: str, risk: Risk) -> tuple[tuple[str, str, str], ...]:
+def _lead(risk: Risk, what: str) -> str:
+    """The sentence with the odds, without the method, which is for experts."""
+    first = str(risk).split("\n")[0]
+    first = re.sub(r" \([^()]*(\([^()]*\)[^()]*)*\)\.$", ".", first)
+    return re.sub(r"^Against .*?, (?=an attacker)", f"With {what}, ", first)
+
+
+def _what(scenario: Scenario) -> str:
     many = len(scenario.releases)
-    what = f"{many} releases together" if many > 1 else scenario.releases[0].name
-    cards = [("On average over people", explain.number(risk), f"{what}, against {name}")]
+    return f"all {many} releases together" if many > 1 else scenario.releases[0].name
+
+
+def _cards(scenario: Scenario, name: str, risk: Risk) -> tuple[tuple[str, str, str], ...]:
+    average = explain.above(risk.interval[1]) if risk.kind == "estimate" else explain.number(risk)
+    cards = [("On average over people", average, f"{_what(scenario)}, against {name}")]
     if risk.worst is not None and risk.worst_interval is not None:
         own = explain.bounded(risk.worst, risk.worst_interval, risk.worst_kind or "exact")
         note = "whoever the attacker is: the person whose record stands out most"
@@ -130,7 +146,8 @@ def _todo(answers: Answers) -> tuple[str, ...]:
     found = advice(answers)
     lines = []
     if found is not None:
-        lines.append("These values would keep it, for every attacker here:")
+        lines.append("Add noise. These values together would keep the accepted risk, for every "
+                     "attacker here:")  # fmt: skip
         lines += [f"{name}: {key} = {new} (now {old})" for name, key, old, new in found.changes]
     else:
         lines.append("No amount of noise was found that keeps it.")
@@ -202,8 +219,13 @@ def _groups(answers: Answers, name: str) -> tuple[str, tuple[tuple[str, str, str
         if group.name == "others":
             continue
         risk = explain.above(_up(group.interval[1]))
-        rows.append((str(group.name), f"{100 * group.share:.1g}%", risk))
+        rows.append((str(group.name), _percent(group.share), risk))
     return column, tuple(rows)
+
+
+def _percent(share: float) -> str:
+    """One digit below ten percent, steps of five above."""
+    return f"{100 * share:.1g}%" if share < 0.095 else f"{5 * round(20 * share)}%"
 
 
 def _up(value: float) -> float:
