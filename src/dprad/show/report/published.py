@@ -80,7 +80,19 @@ def _risk(risk: Risk) -> Risk:
         kappa=round(risk.kappa, 2),
         normalised=_up(risk.normalised),
         bounds=tuple(b if b.value is None else replace(b, value=_up(b.value)) for b in risk.bounds),
+        **_of_one_person(risk),
     )
+
+
+def _of_one_person(risk: Risk) -> dict[str, Any]:
+    """The most exposed person, unnamed, and what holds for every prior."""
+    span, free = risk.worst_interval, risk.any_prior
+    return {
+        "worst": None if risk.worst is None else _up(risk.worst),
+        "worst_interval": None if span is None else (math.floor(span[0] * 100) / 100, _up(span[1])),
+        "worst_record": None,
+        "any_prior": None if free is None else (_up(free[0]), _up(free[1])),
+    }
 
 
 def _candidate(candidate: Candidate) -> Candidate:
