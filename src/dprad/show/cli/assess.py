@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
@@ -44,6 +44,9 @@ def assess(
     worst: Annotated[bool, Parameter(group=OUTPUT, negative=())] = False,
     bounds: Annotated[bool, Parameter(group=OUTPUT, negative=())] = False,
     json: Annotated[bool, Parameter(group=OUTPUT, negative=())] = False,
+    form: Annotated[
+        Literal["text", "junit", "sarif", "markdown"], Parameter(name="--format", group=OUTPUT)
+    ] = "text",
 ) -> int:
     """What does this epsilon mean for this data and this attacker?
 
@@ -79,6 +82,9 @@ def assess(
         The attacker.
     json
         Print the whole result as JSON.
+    form
+        For pipelines, with rounded numbers: junit or sarif, which need an accepted risk, or
+        markdown.
 
     """
     import dprad
@@ -86,6 +92,10 @@ def assess(
     from dprad.model.verdicts import judge, upper
     from dprad.verbs.attackers import standard
 
+    if form != "text":
+        without(
+            f"--format {form}", {"--json": json or None, "--by": by, "--bounds": bounds or None}
+        )
     if scenario is not None:
         alone(
             options.given(numbers)
@@ -95,7 +105,7 @@ def assess(
             | population.given()
             | feared.given()
         )
-        return assessed(scenario, json=json)
+        return assessed(scenario, json=json, form=form)
     prior = population.prior()
     threat = feared.threat()
     read = options.queried(query, prior)
@@ -125,6 +135,11 @@ def assess(
         for name, each in attackers
     ]
     verdict = None if max_risk is None else judge(cases, max_risk, worst=worst)
+    if form != "text":
+        from dprad.show.cli.formats import of_cases, written
+
+        show(written(of_cases(cases, verdict, mechanism or "the promise"), form))
+        return 0 if verdict is None else verdict.code
     name, risk = max(cases, key=lambda case: upper(case[1], worst=worst))
     groups = None
     if by is not None:

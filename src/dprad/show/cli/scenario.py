@@ -13,6 +13,7 @@ from dprad.show.cli.output import ranked, show, show_json
 
 if TYPE_CHECKING:
     from dprad.model.results import Risk
+    from dprad.show.cli.formats import Format
 
 
 def init(path: Path = Path("scenario.toml"), /, *, force: bool = False) -> int:
@@ -41,7 +42,8 @@ def report(
     scenario: Path | None = None,
     /,
     *,
-    out: Annotated[Path, Parameter(name=["--out", "-o"])] = Path("report.html"),
+    out: Annotated[Path | None, Parameter(name=["--out", "-o"])] = None,
+    evidence: Path | None = None,
     allow_code: Annotated[bool, Parameter(negative=())] = False,
 ) -> int:
     """Answer every question of a scenario in one HTML file, to share with others.
@@ -53,7 +55,10 @@ def report(
     scenario
         The scenario file; without one, the built-in example.
     out
-        The file to write.
+        The file to write (default: report.html).
+    evidence
+        Instead, a folder for an auditor: the report, the scenario, results as JSON, what is not
+        covered, proofs, hashes and a date of review. New, empty, or an earlier one.
     allow_code
         Import and run the function that the scenario names for its audit.
 
@@ -64,6 +69,16 @@ def report(
 
     loaded = scenarios.builtin() if scenario is None else scenarios.load(scenario)
     name = "" if scenario is None else f" {scenario.name}"
+    if evidence is not None:
+        from dprad.show.report.evidence import evidence as pack
+
+        if out is not None:
+            raise DpradError("give --out or --evidence, not both: the folder has the report.")
+        command = f"dprad report{name} --evidence {evidence.name}"
+        folder = pack(loaded, evidence, command=command, allow_code=allow_code)
+        show(f"Wrote {len(list(folder.iterdir()))} files to {evidence}.")
+        return 0
+    out = Path("report.html") if out is None else out
     command = f"dprad report{name} -o {out.name}"
     made = report_scenario(loaded, out, command=command, allow_code=allow_code)
     if replaceable(made):  # else it may be where this line would go
@@ -78,7 +93,7 @@ def alone(given: dict[str, Any]) -> None:
             raise DpradError(f"{option} does not apply with a scenario file; write it there.")
 
 
-def assessed(path: Path, *, json: bool) -> int:
+def assessed(path: Path, *, json: bool, form: Format = "text") -> int:
     """Every threat against all releases together and each alone; the exit code is the verdict."""
     from dprad.show.scenario import answer, load
 
@@ -86,6 +101,11 @@ def assessed(path: Path, *, json: bool) -> int:
     answers = answer(scenario, plans=False, audits=False)
     if json:
         show_json(answers.to_dict())
+        return answers.code
+    if form != "text":
+        from dprad.show.cli.formats import of_answers, written
+
+        show(written(of_answers(answers, path), form))
         return answers.code
     names = [name for name, _ in scenario.threats]
     lines = [scenario.title]

@@ -67,7 +67,7 @@ def planned(plan: Calibration, holds: Callable[[float], bool]) -> Calibration:
 def _risk(risk: Risk) -> Risk:
     rad = _up(risk.rad)
     out = None if risk.success_out is None else min(round(risk.success_out, 2), 1.0 - rad)
-    (low, high), own, free = risk.interval, risk.worst_interval, risk.any_prior
+    low, high = risk.interval
     return replace(
         risk,
         method=f"{risk.method}, rounded up" if risk.kind == "exact" else risk.method,
@@ -80,13 +80,19 @@ def _risk(risk: Risk) -> Risk:
         kappa=round(risk.kappa, 2),
         normalised=_up(risk.normalised),
         bounds=tuple(b if b.value is None else replace(b, value=_up(b.value)) for b in risk.bounds),
-        worst=None if risk.worst is None else _up(risk.worst),
-        worst_interval=None if own is None else (math.floor(own[0] * 100) / 100, _up(own[1])),
-        worst_record=None,
-        any_prior=None
-        if risk.any_prior is None
-        else (_up(risk.any_prior[0]), _up(risk.any_prior[1])),
+        **_of_one_person(risk),
     )
+
+
+def _of_one_person(risk: Risk) -> dict[str, Any]:
+    """The most exposed person, unnamed, and what holds for every prior."""
+    span, free = risk.worst_interval, risk.any_prior
+    return {
+        "worst": None if risk.worst is None else _up(risk.worst),
+        "worst_interval": None if span is None else (math.floor(span[0] * 100) / 100, _up(span[1])),
+        "worst_record": None,
+        "any_prior": None if free is None else (_up(free[0]), _up(free[1])),
+    }
 
 
 def _candidate(candidate: Candidate) -> Candidate:

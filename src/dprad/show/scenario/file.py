@@ -25,6 +25,8 @@ from dprad.verbs.attackers import standard
 
 # Most bytes of a scenario file.
 LONGEST = 1_000_000
+# What is said about a decision.
+DECIDED = ("by", "on", "review")
 # Dotted keys with this many dots take the parser quadratic time.
 DEEP = 30
 # What a key is made of (groups: a dot; the rest of it), and everything else, in linear time.
@@ -62,7 +64,8 @@ class Scenario:
     worst
         Whether that is for the most exposed person, not for the average over people.
     decided
-        Who accepted it (``by``) and when (``on``), as far as the file says.
+        Who accepted it (``by``), when (``on``), and when that is looked at again (``review``), as
+        far as the file says.
     audit
         The audit, as in the file, or None.
     folder
@@ -224,7 +227,7 @@ def _meaning(checked: Table, text: str, folder: Path, wrong: Wrong) -> Scenario 
         releases=tuple(r for r in releases if r is not None),
         accepted=checked.get("accepted", {}).get("risk"),
         worst=checked.get("accepted", {}).get("worst", False),
-        decided={k: v for k, v in checked.get("accepted", {}).items() if k in ("by", "on")},
+        decided={k: v for k, v in checked.get("accepted", {}).items() if k in DECIDED},
         audit=audit,
         folder=folder,
     )

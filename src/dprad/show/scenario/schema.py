@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from datetime import date, datetime
 from typing import Any
 
 from dprad.data.text import Written
@@ -31,6 +32,18 @@ def _text(value: Any, name: str) -> Any:
     if not isinstance(value, str) or not value.strip():
         raise DpradError(f"{name} must be text, but is {value!r}.")
     return value
+
+
+def _date(value: Any, name: str) -> str:
+    """A date, written as text or as TOML's own."""
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return value.isoformat()
+    try:
+        if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", _text(value, name), re.ASCII):
+            raise ValueError
+        return date.fromisoformat(value).isoformat()
+    except (ValueError, DpradError):
+        raise DpradError(f'{name} must be a date, as in "2030-01-31", but is {value!r}.') from None
 
 
 def _names(value: Any, name: str) -> Any:
@@ -159,7 +172,7 @@ RELEASE: Checks = {
     **{name: _declared(p) for name, p in catalogue.NUMBERS.items()},
     "neighbours": _word(REPLACE_ONE, ADD_REMOVE),
 }
-ACCEPTED: Checks = {"risk": _share, "worst": _yes, "by": _text, "on": _text}
+ACCEPTED: Checks = {"risk": _share, "worst": _yes, "by": _text, "on": _text, "review": _date}
 AUDIT: Checks = {
     "trials": _whole(10, 10_000_000),
     "function": _text,
