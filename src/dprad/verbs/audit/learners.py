@@ -229,7 +229,8 @@ def _together(rows: Rows, secret: IntArray, seed: int, extra: tuple[Score, ...])
         inside = fold != k
         held = rows.take(~inside)
         first, others = fits(rows.take(inside), secret[inside])
-        for j, score in enumerate((first, *others), start=1):
+        scores: list[Score] = [first, *others]
+        for j, score in enumerate(scores, start=1):
             x[~inside, j] = np.clip(score(held), -FARTHEST, FARTHEST)
     # the calibration, too, must not see what it is judged by
     tried = np.zeros(len(rows))

@@ -31,9 +31,10 @@ FEW, KNOTS = 12, (0.1, 0.3, 0.5, 0.7, 0.9)
 # Most values within which hinges are repeated, coordinates that have them, and those repeated.
 WITHIN, SPLIT, REPEATED = 6, 3, 6
 # Coordinates of boxes, how often they are halved (by how many there are), and the least that are.
-HALVED, DEPTHS, LEAST = 4, (0, 6, 5, 4, 3), 4
+HALVED, DEPTHS, LEAST = 4, (0, 6, 4, 3, 2), 4
 # Models that weigh less than this are left out.
 LIGHT = 1e-3
+LOG_PI = math.log(math.pi)
 
 
 def differing(raw: FloatArray, secret: IntArray, most: int) -> IntArray:
@@ -235,12 +236,12 @@ class _Box:
     @classmethod
     def of(cls, x: FloatArray, secret: IntArray, depth: int) -> _Box:
         n, k = len(secret), int(np.count_nonzero(secret))
-        coin = float(betaln(k + 0.5, n - k + 0.5)) - math.log(math.pi)
+        coin = math.lgamma(k + 0.5) + math.lgamma(n - k + 0.5) - math.lgamma(n + 1.0) - LOG_PI
         box = cls((k + 0.5) / (n + 1.0), coin)
         if depth == 0 or n < LEAST:
             return box
         for j, column in enumerate(x.T):
-            cut = float(np.median(column))
+            cut = float(np.partition(column, n // 2)[n // 2])
             upper = column > cut
             if not upper.any():
                 upper = column >= cut
@@ -304,7 +305,7 @@ class _Counts:
             seen.setdefault(key, [0, 0])[z] += 1
         zero, one = np.array(list(seen.values()), dtype=float).T
         each = (one + 0.5) / (zero + one + 1.0)
-        evidence = betaln(one + 0.5, zero + 0.5).sum() - len(seen) * math.log(math.pi)
+        evidence = betaln(one + 0.5, zero + 0.5).sum() - len(seen) * LOG_PI
         return cls(dict(zip(seen, each.tolist(), strict=True)), float(evidence))
 
     def __call__(self, rows: Rows) -> FloatArray:
