@@ -55,7 +55,7 @@ def tagged(y):
 @pytest.mark.parametrize(
     ("run", "truth", "carried", "lost"),
     [
-        (laplace, lambda y: np.abs(y) - np.abs(y - 2.0), ("hinges", "boxes"), 0.04),
+        (laplace, lambda y: np.abs(y) - np.abs(y - 2), ("line", "hinges", "boxes"), 0.04),
         (within, lambda y: 2.0 * (2.0 * y[:, 0] - 1.0) * y[:, 1], ("within", "boxes"), 0.03),
         (band, lambda y: math.log(4.0) - 1.875 * y**2, ("hinges", "boxes"), 0.03),
         (tags, tagged, ("counts",), 0.12),
@@ -129,6 +129,21 @@ def test_one_record_of_ten_is_found_by_few_calls():
         assert result.studied < 500
         found += result.verdict == "violated" and result.trials < 600
     assert found == 2
+
+
+def test_records_that_speak_alike_are_not_compared():
+    """An answer is about the parity of the record, through a hash: nothing orders the records."""
+
+    def run(record, rng):
+        seed = int(rng.integers(16))
+        own = (record + seed) % 2
+        return (seed, own if rng.random() < 0.9 else 1 - own)
+
+    for seed in range(3):
+        result = audit(
+            run, claim=CLAIM, prior=Prior.uniform(10), trials=20_000, sequential=True, rng=seed
+        )
+        assert result.verdict == "violated"
 
 
 def test_the_first_bets_come_early():

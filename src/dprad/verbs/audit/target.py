@@ -33,9 +33,9 @@ from dprad.verbs.audit.session import Session
 from dprad.verbs.audit.state import State, decode, encode
 from dprad.verbs.audit.trials import CHANGED, PATIENCE, REMEMBERED, SHARE, packed, sample
 
-# Share of the runs that may be used for choosing among records; most calls of a round, and the
-# least of each record in it.
-STUDY, ROUND, FEWEST = 0.1, 160, 8
+# Share of the runs that may be used for choosing among records, most of them, and the least of a
+# record in a round; up to so many records need one round.
+STUDY, CALLS, FEWEST, FEW = 0.1, 480, 8, 5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -133,7 +133,8 @@ def _note(plan: Plan, pair: tuple[int, int], calls: int, absent: int | None) -> 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Study:
-    """Some records, and rounds of calls that choose two of them: after each the better half stays.
+    """Some records, and one or two rounds of calls that choose two of them: after the first the
+    better half stays.
 
     `read` holds what is read from every record, and last what stands for none (`absent`); `rounds`
     how many records there are in each, and calls of every one. Calls of a record in a round are
@@ -156,12 +157,13 @@ class _Study:
             joined[:-1] = [_plain(v) for v in read]
             joined[-1] = plan.absent
             places, read = np.r_[places, absent], joined
-        left = [max(1, len(places))]
-        while left[-1] > 3:
-            left.append((left[-1] + 1) // 2)
-        calls = min(ROUND, int(STUDY * plan.settings.trials) // len(left))
-        rounds = tuple((n, max(FEWEST, calls // n)) for n in left)
-        return cls(plan, places, rounds, read, absent)
+        third = min(CALLS, int(STUDY * plan.settings.trials)) // 3
+        n = len(places)
+        last = min(n, max(FEW, (n + 1) // 2))
+        rounds = [(last, max(FEWEST, 2 * third // max(last, FEW)))]
+        if n > last:  # a third of the calls choose the better half
+            rounds.insert(0, (n, max(FEWEST, third // n)))
+        return cls(plan, places, tuple(rounds), read, absent)
 
     @property
     def calls(self) -> int:

@@ -1,8 +1,8 @@
 """Which two data sets to compare: two records, or a record and none.
 
 With more than two records, first calls on some of them show which two are easiest to tell apart,
-in rounds that halve their number; the learners start from these calls, and no bet is placed on
-them.
+in two rounds, the second with the better half; the learners start from these calls, and no bet is
+placed on them.
 """
 
 from __future__ import annotations
