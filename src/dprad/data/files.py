@@ -43,11 +43,11 @@ VALUE = (
 )
 # What DuckDB may hold before it spills to disk; a count needs far less.
 FILE_MEMORY = "512MB"
-# "yes" and "no" are words, not truth values, so that type is not tried. Nothing is a comment: where
-# DuckDB guesses one, it drops lines and cuts values.
+# "yes" and "no" are words, not truth values, so that type is not tried. Nothing is a comment, and
+# only double quotes quote: where DuckDB guesses otherwise, it drops lines and cuts values.
 _CSV = (
-    "read_csv($1, header = true, skip = 0, comment = '', sample_size = $2, "
-    "hive_partitioning = false, "
+    "read_csv($1, header = true, skip = 0, comment = '', quote = '\"', escape = '\"', "
+    "sample_size = $2, hive_partitioning = false, "
     "auto_type_candidates = [{}])".format(
         "'BIGINT', 'HUGEINT', 'DOUBLE', 'DATE', 'TIMESTAMP', 'VARCHAR'"
     )

@@ -15,7 +15,8 @@ from dprad.model.losses import LOSSES
 from dprad.model.parameters import TURNED
 
 if TYPE_CHECKING:
-    from dprad.model.results import Calibration, Comparison, Risk, WorstPrior
+    from dprad.model.comparisons import Comparison
+    from dprad.model.results import Calibration, Risk, WorstPrior
 
 MEASURES = {
     "rad": "extra risk",

@@ -77,17 +77,12 @@ class Prior:
     # -- constructors --------------------------------------------------------------------------
     @classmethod
     def uniform(cls, size: int) -> Prior:
-        """The values 0 .. size-1, equally likely.
+        """The values 0 .. size-1, equally likely: a finite prior.
 
         Parameters
         ----------
         size
             The number of possible values.
-
-        Returns
-        -------
-        Prior
-            A finite prior.
 
         Examples
         --------

@@ -17,7 +17,8 @@ from dprad.errors import DpradError
 from dprad.game.question import Question
 from dprad.model import explain
 from dprad.model.audits import Audit
-from dprad.model.results import Calibration, Comparison, Risk
+from dprad.model.comparisons import Comparison
+from dprad.model.results import Calibration, Risk
 from dprad.show.plots.odds import grids
 from dprad.show.report import sections
 from dprad.show.report.front import Front, front

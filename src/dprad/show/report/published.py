@@ -14,7 +14,8 @@ from dataclasses import replace
 from typing import Any
 
 from dprad.model.audits import Audit
-from dprad.model.results import Calibration, Candidate, Comparison, Risk
+from dprad.model.comparisons import Candidate, Comparison
+from dprad.model.results import Calibration, Risk
 from dprad.show.scenario.answers import Reason
 
 SAID = (

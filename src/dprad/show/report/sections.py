@@ -12,8 +12,9 @@ from dprad.game.question import Question
 from dprad.mechanisms.catalogue import NUMBERS
 from dprad.model import explain
 from dprad.model.audits import Audit
+from dprad.model.comparisons import Comparison
 from dprad.model.parameters import TV
-from dprad.model.results import Calibration, Comparison, Risk
+from dprad.model.results import Calibration, Risk
 from dprad.show import plots
 from dprad.show.plots.odds import grids
 from dprad.show.plots.style import svg
