@@ -172,6 +172,46 @@ def test_counts_of_a_scenario_stay_with_its_owner(tmp_path, capsys):
     assert "99887" not in html and "Quuxitis" not in html
 
 
+def test_evidence_packs_are_silent(table, tmp_path, capsys):
+    text = SCENARIO.replace('"age"]', '"age", "salary"]')
+    text += '[[releases]]\nmechanism = "laplace"\nepsilon = 1.0\nquery = "salary"\n'
+    (tmp_path / "own.toml").write_text(text)
+    target = tmp_path / "pack"
+    code, said = run(["report", str(tmp_path / "own.toml"), "--evidence", str(target)], capsys)
+    assert code == 0 and silent(said), said
+    assert stat.S_IMODE(target.stat().st_mode) == 0o700
+    for path in target.iterdir():
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        # the range of the salaries sets the noise; the other numbers of a row are in no file
+        assert silent(path.read_text()), path.name
+    found = (target / "results.json").read_text()
+    plain = json.loads(found)
+    assert all(one.pop("sentences") for one in plain["audits"])  # about runs, not people
+    del plain["methods"]  # the number of a paper
+    assert not re.search(r"\d\.\d{3,}", json.dumps(plain)) and "kappa" not in found
+    for form in ("junit", "sarif", "markdown"):
+        code, said = run(["assess", str(tmp_path / "own.toml"), "--format", form], capsys)
+        assert code in (0, 1, 3) and silent(said), said
+
+
+@pytest.mark.parametrize("accepted", ["", "[accepted]\nrisk = 1e-7\n"])
+def test_evidence_packs_do_not_tell_one_positive_from_five(accepted, tmp_path, capsys):
+    seen = set()
+    for positives in range(1, 6):
+        (tmp_path / "own.toml").write_text(
+            f"[population]\ncounts = {{ no = {100_000 - positives}, Quuxitis = {positives} }}\n"
+            f'[[releases]]\nmechanism = "grr"\nepsilon = 1.0\n{accepted}'
+        )
+        target = tmp_path / "pack"
+        code, text = run(["report", str(tmp_path / "own.toml"), "--evidence", str(target)], capsys)
+        assert code == 0, text
+        files = {path.name: path.read_text() for path in sorted(target.iterdir())}
+        assert "scenario.toml" not in files and silent("".join(files.values()))
+        names = ("evidence.md", "results.json") if accepted else tuple(files)  # the hashes too
+        seen.add(str([files[name] for name in names]))
+    assert len(seen) == 1
+
+
 # -- files -----------------------------------------------------------------------------------------
 def test_reports_are_whole_and_never_over_what_they_read(table, tmp_path, capsys, monkeypatch):
     scenario = tmp_path / "own.toml"

@@ -121,6 +121,7 @@ def _audit(result: Audit) -> Audit:
         if result.epsilon_estimate is None
         else round(result.epsilon_estimate, 2),
         epsilon_interval=None if span is None else (_down(span[0]), -_down(-span[1])),
+        would_find=None if result.would_find is None else -_down(-result.would_find),
         notes=tuple(map(_note, result.notes)),
         trace=tuple((n, _down(low), e if e is None else round(e, 2)) for n, low, e in result.trace),
     )

@@ -16,6 +16,7 @@ EXAMPLE = """\
 #   dprad assess scenario.toml
 #   dprad calibrate scenario.toml
 #   dprad report scenario.toml -o report.html
+#   dprad report scenario.toml --evidence evidence
 #   dprad explore scenario.toml
 
 title = "Diagnoses in a patient survey"
@@ -69,6 +70,7 @@ risk = 0.1                        # of all releases together, on average over pe
 # worst = true                    # instead: of the most exposed person
 # by = "the data board"           # who accepted it, and when: printed in the report
 # on = "2026-01-31"
+# review = "2027-01-31"           # when to look at it again: in an evidence pack
 
 # Optional: audit the mechanisms above, or your own function, with this many calls.
 [audit]

@@ -14,7 +14,7 @@ from dprad.model.audits import Audit
 from dprad.model.results import Risk
 from dprad.model.verdicts import Outcome, Verdict, judge
 from dprad.show.report.evidence.opinion import OPINION, opinion
-from dprad.show.report.published import SAID, published, two_digits
+from dprad.show.report.published import SAID, published
 from dprad.show.scenario import EXAMPLE, Answers, Scenario
 
 FORMAT = "dprad evidence 1"
@@ -57,7 +57,7 @@ _RISK = (
 )
 _AUDIT = (
     *("verdict", "epsilon_lower", "epsilon_claimed", "delta", "confidence", "trials", "rad"),
-    *("rad_interval", "evidence", "notes", "unverified"),
+    *("rad_interval", "would_find", "evidence", "notes", "unverified"),
 )
 
 
@@ -169,8 +169,7 @@ def _outcome(answers: Answers, risk: Risk) -> Outcome | None:
 
 def _audit(found: Audit) -> dict[str, Any]:
     plain = {key: getattr(found, key) for key in _AUDIT}
-    least = None if found.would_find is None else two_digits(found.would_find)
-    return plain | {"would_find": least, "sentences": str(found).split("\n")}
+    return plain | {"sentences": str(found).split("\n")}
 
 
 def _methods(risks: list[Risk], *, audited: bool) -> list[dict[str, str]]:
