@@ -170,9 +170,8 @@ def _populations(
         if isinstance(found, str):
             return None
         able = {s.name: _row(s) for s in found if s.fits}
-        boxes = ui.input_checkbox_group(
-            "picked", f"Columns of a record, {LIMITS.columns} at most", able, selected=picked(found)
-        )
+        label = f"Columns of a record, {LIMITS.columns} at most (type, how many values)"
+        boxes = ui.input_checkbox_group("picked", label, able, selected=picked(found))
         odd = [s.name for s in found if not s.fits]
         said = f"Not offered, as their values are too long: {', '.join(odd)}." if odd else None
         return TagList(field("picked", boxes), said and tags.p(said, class_="soft"))
@@ -227,10 +226,9 @@ def _populations(
 
 def _row(seen: Seen) -> Any:
     """A column in the list: name, type, how many values."""
-    count = f"{seen.distinct:,} values" if seen.distinct != 1 else "1 value"
     return tags.span(
         tags.span(seen.name, class_="name"),
-        tags.span(f"{seen.kind}, {count}", class_="soft"),
+        tags.span(f"{seen.kind}, {seen.distinct:,}", class_="soft"),
         class_="column",
     )
 

@@ -146,7 +146,7 @@ def dots(risk: Risk) -> Tag:
             for i, kind in enumerate(kinds)
         )
         picture = HTML(f'<svg viewBox="0 0 100 100" aria-hidden="true">{circles}</svg>')
-        figures.append(tags.figure(tags.figcaption(f"{title}: {count}"), picture))
+        figures.append(tags.figure(tags.figcaption(title, tags.br(), tags.strong(count)), picture))
     return tags.div(*figures, class_="odds")
 
 
