@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dprad import patients
+from dprad import Threat, patients
 from dprad.model import explain
 from dprad.show.scenario import answer
 from dprad.show.scenario.file import parse
@@ -24,9 +24,9 @@ PLACE = population.patients()
 GRR = released(PLACE, "grr", 1.0, reads="diagnosis")
 
 
-def answered(*releases, accepted=0.1, worst=False):
+def answered(*releases, accepted=0.1, worst=False, attackers=None):
     asked = Question(
-        population=PLACE, attackers=tuple(standard(patients.prior())), releases=releases,
+        population=PLACE, attackers=attackers or tuple(standard(PLACE.prior)), releases=releases,
         accepted=accepted, worst=worst, standard=True,
     )  # fmt: skip
     return answer(asked.scenario(), plans=False, audits=False)
@@ -80,10 +80,12 @@ def test_releases_together_and_both_neighbours(page):
     page.wait_for_selector("ul#needed", timeout=60_000)
     page.check("input[name=neighbours2][value=replace-one]")
     shows(page, answered(GRR, released(PLACE, PROMISE, 0.5, delta=1e-5)))
-    page.select_option("#mechanism2", "promise-mu")
-    shows(page, answered(GRR, released(PLACE, "promise-mu", 1.0)))
     page.click("#remove_more2")
     shows(page, answered(GRR))
+    page.check("input[name=who][value=own]")
+    page.select_option("#mechanism", "promise-mu")
+    stranger = ("a stranger who guesses diagnosis", Threat(target=["diagnosis"]))
+    shows(page, answered(released(PLACE, "promise-mu", 1.0), attackers=(stranger,)))
 
 
 def wide(tmp_path, columns=15, rows=60):

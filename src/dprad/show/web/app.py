@@ -42,9 +42,9 @@ from dprad.show.web.population import (
 )
 from dprad.show.web.question import Question, Told
 
-# Seconds that the answer about an attacker, a calibration, a line of the chart and a report take at
-# most; after ANSWER seconds in all, no further attacker is asked about.
-ANSWER, PLAN, LINE, REPORT = 20.0, 30.0, 20.0, 120.0
+# Seconds that the answer about an attacker, a calibration, a line of the chart and a report may
+# take; and after how many no further attacker is asked about.
+ANSWER, PLAN, LINE, REPORT, TOTAL = 20.0, 30.0, 20.0, 120.0, 60.0
 # Seconds in which changes are collected before they are asked about, and between two looks.
 PAUSE, LOOK = 0.1, 0.25
 POINTS = 12
@@ -104,9 +104,9 @@ def _told(controls: Controls, bench: Bench) -> Any:
                 row, took = await bench.run(Question.risks, asked, k, seconds=ANSWER)
                 risks.append(row)
                 spent, count[0] = spent + took, k + 1
-                if spent > ANSWER and k + 1 < len(asked.attackers):
+                if spent > TOTAL and k + 1 < len(asked.attackers):
                     raise DpradError(
-                        f"this takes more than {ANSWER:g} seconds, too long for the page. Choose "
+                        f"this takes more than {TOTAL:g} seconds, too long for the page. Choose "
                         "fewer columns or attackers, or use Python."
                     )
         except DpradError as error:
