@@ -664,14 +664,18 @@ def test_audits_in_reports_are_rounded(tmp_path):
 def test_the_report_of_the_page_hides_counts_too(tmp_path):
     from dprad.show.report.page import html_of
     from dprad.show.scenario.file import parse
-    from dprad.show.web.question import Question, of_scenario
+    from dprad.show.web.population import of_scenario
+    from dprad.show.web.question import Question
 
     text = (
         "[population]\ncounts = { no = 99887, Quuxitis = 3 }\n"
         '[[releases]]\nmechanism = "grr"\nepsilon = 1.0\n'
     )
-    asked = Question(population=of_scenario(parse(text, name="own.toml", folder=tmp_path)))
-    html = html_of(scenario.answer(asked.scenario(0.1)))
+    place = of_scenario(parse(text, name="own.toml", folder=tmp_path))
+    asked = Question(
+        population=place, attackers=place.attackers, releases=place.releases, accepted=0.1
+    )
+    html = html_of(scenario.answer(asked.scenario()))
     assert "99887" not in html and "Quuxitis" not in html
 
 
@@ -815,16 +819,16 @@ def test_notes_of_audits_are_rounded(tmp_path):
 
 
 def test_dear_questions_are_not_offered_on_the_page():
-    from dprad.show.web.question import Population, mechanisms_for
+    from dprad.show.web.population import Population, readable
 
     values = np.random.default_rng(0).choice(10**6, 1999, replace=False).tolist()
     for counts in (dict.fromkeys(values, 1), {0: 1, 10**6: 1}):
         place = Population("", Prior.from_counts(counts), "", "", None)
-        offered = mechanisms_for(place, None)
+        offered = readable(place)
         assert "laplace" in offered and "discrete-gaussian" not in offered
         assert "staircase" not in offered
     small = Population("", Prior.uniform(20), "", "", None)
-    assert "discrete-gaussian" in mechanisms_for(small, None)
+    assert "discrete-gaussian" in readable(small)
 
 
 # -- found by a fourth reader ----------------------------------------------------------------------
