@@ -91,7 +91,9 @@ def front(answers: Answers, shown: Answers) -> Front:
 def _judged(verdict: Verdict, risk: Risk) -> str:
     """The verdict in words, with the rounded number."""
     whose = "of the most exposed person" if verdict.worst else "on average over people"
-    value = explain.above(upper(risk, worst=verdict.worst))
+    found = upper(risk, worst=verdict.worst)
+    within = verdict.outcome == "accepted"
+    value = explain.above(min(found, verdict.limit) if within else found)
     kind = risk.worst_kind if verdict.worst else risk.kind
     verb = "is" if kind == "exact" else "may be as high as"
     limit = f"the accepted {verdict.limit:g}"
@@ -265,12 +267,13 @@ def _subject(answers: Answers, question: Question) -> tuple[Any, Question]:
 def _facts(scenario: Scenario) -> tuple[tuple[str, str], ...]:
     """When, by what, from what, and who accepted what."""
     facts = [("Made on", f"{datetime.now(UTC):%Y-%m-%d}"), ("dprad", dprad.__version__)]
-    facts.append(("Scenario", _digest(scenario.text.encode())))
+    if "counts" not in scenario.population:  # few counts could be found by trying
+        facts.append(("Scenario", _digest(scenario.text.encode())))
     data = scenario.population.get("data")
     if data is not None:
         with (scenario.folder / str(data)).open("rb") as file:
             facts.append(("Data", f"SHA-256 {hashlib.file_digest(file, 'sha256').hexdigest()}"))
-    if scenario.decided:
+    if {"by", "on"} & set(scenario.decided):
         who = scenario.decided.get("by", "")
         when = f" on {scenario.decided['on']}" if "on" in scenario.decided else ""
         facts.append(("Threshold accepted", f"{who}{when}".strip()))

@@ -19,7 +19,7 @@ from dprad.model.results import Calibration, Risk
 from dprad.show.scenario.answers import Reason
 
 SAID = (
-    "Risks are rounded up to hundredths, and noise to two digits on the safe side (to more where "
+    "Risks are rounded up to hundredths, those of the most exposed person to 0.05, and noise to two digits on the safe side (to more where "
     "two would not do), so that this report does not reveal how many people have a rare value."
 )
 WHY = {
@@ -86,14 +86,23 @@ def _risk(risk: Risk) -> Risk:
 
 
 def _of_one_person(risk: Risk) -> dict[str, Any]:
-    """The most exposed person, unnamed, and what holds for every prior."""
+    """The most exposed person, unnamed, and what holds for every prior.
+
+    In steps of 0.05: this number falls with the share of the rarest record, which must not be read
+    from it.
+    """
     span, free = risk.worst_interval, risk.any_prior
     return {
-        "worst": None if risk.worst is None else _up(risk.worst),
-        "worst_interval": None if span is None else (math.floor(span[0] * 100) / 100, _up(span[1])),
+        "worst": None if risk.worst is None else _coarse(risk.worst),
+        "worst_interval": None if span is None else (0.0, _coarse(span[1])),
+        "worst_kind": None if risk.worst_kind is None else "upper-bound",
         "worst_record": None,
         "any_prior": None if free is None else (_up(free[0]), _up(free[1])),
     }
+
+
+def _coarse(value: float) -> float:
+    return min(1.0, math.ceil(value * 20 - 1e-9) / 20)
 
 
 def _candidate(candidate: Candidate) -> Candidate:
