@@ -172,6 +172,46 @@ def test_counts_of_a_scenario_stay_with_its_owner(tmp_path, capsys):
     assert "99887" not in html and "Quuxitis" not in html
 
 
+def test_evidence_packs_are_silent(table, tmp_path, capsys):
+    text = SCENARIO.replace('"age"]', '"age", "salary"]')
+    text += '[[releases]]\nmechanism = "laplace"\nepsilon = 1.0\nquery = "salary"\n'
+    (tmp_path / "own.toml").write_text(text)
+    target = tmp_path / "pack"
+    code, said = run(["report", str(tmp_path / "own.toml"), "--evidence", str(target)], capsys)
+    assert code == 0 and silent(said), said
+    assert stat.S_IMODE(target.stat().st_mode) == 0o700
+    for path in target.iterdir():
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        # the range of the salaries sets the noise; the other numbers of a row are in no file
+        assert silent(path.read_text()), path.name
+    found = (target / "results.json").read_text()
+    plain = json.loads(found)
+    assert all(one.pop("sentences") for one in plain["audits"])  # about runs, not people
+    del plain["methods"]  # the number of a paper
+    assert not re.search(r"\d\.\d{3,}", json.dumps(plain)) and "kappa" not in found
+    for form in ("junit", "sarif", "markdown"):
+        code, said = run(["assess", str(tmp_path / "own.toml"), "--format", form], capsys)
+        assert code in (0, 1, 3) and silent(said), said
+
+
+@pytest.mark.parametrize("accepted", ["", "[accepted]\nrisk = 1e-7\n"])
+def test_evidence_packs_do_not_tell_one_positive_from_five(accepted, tmp_path, capsys):
+    seen = set()
+    for positives in range(1, 6):
+        (tmp_path / "own.toml").write_text(
+            f"[population]\ncounts = {{ no = {100_000 - positives}, Quuxitis = {positives} }}\n"
+            f'[[releases]]\nmechanism = "grr"\nepsilon = 1.0\n{accepted}'
+        )
+        target = tmp_path / "pack"
+        code, text = run(["report", str(tmp_path / "own.toml"), "--evidence", str(target)], capsys)
+        assert code == 0, text
+        files = {path.name: path.read_text() for path in sorted(target.iterdir())}
+        assert "scenario.toml" not in files and silent("".join(files.values()))
+        names = ("evidence.md", "results.json") if accepted else tuple(files)  # the hashes too
+        seen.add(str([files[name] for name in names]))
+    assert len(seen) == 1
+
+
 # -- files -----------------------------------------------------------------------------------------
 def test_reports_are_whole_and_never_over_what_they_read(table, tmp_path, capsys, monkeypatch):
     scenario = tmp_path / "own.toml"
@@ -624,14 +664,18 @@ def test_audits_in_reports_are_rounded(tmp_path):
 def test_the_report_of_the_page_hides_counts_too(tmp_path):
     from dprad.show.report.page import html_of
     from dprad.show.scenario.file import parse
-    from dprad.show.web.question import Question, of_scenario
+    from dprad.show.web.population import of_scenario
+    from dprad.show.web.question import Question
 
     text = (
         "[population]\ncounts = { no = 99887, Quuxitis = 3 }\n"
         '[[releases]]\nmechanism = "grr"\nepsilon = 1.0\n'
     )
-    asked = Question(population=of_scenario(parse(text, name="own.toml", folder=tmp_path)))
-    html = html_of(scenario.answer(asked.scenario(0.1)))
+    place = of_scenario(parse(text, name="own.toml", folder=tmp_path))
+    asked = Question(
+        population=place, attackers=place.attackers, releases=place.releases, accepted=0.1
+    )
+    html = html_of(scenario.answer(asked.scenario()))
     assert "99887" not in html and "Quuxitis" not in html
 
 
@@ -775,16 +819,16 @@ def test_notes_of_audits_are_rounded(tmp_path):
 
 
 def test_dear_questions_are_not_offered_on_the_page():
-    from dprad.show.web.question import Population, mechanisms_for
+    from dprad.show.web.population import Population, readable
 
     values = np.random.default_rng(0).choice(10**6, 1999, replace=False).tolist()
     for counts in (dict.fromkeys(values, 1), {0: 1, 10**6: 1}):
         place = Population("", Prior.from_counts(counts), "", "", None)
-        offered = mechanisms_for(place, None)
+        offered = readable(place)
         assert "laplace" in offered and "discrete-gaussian" not in offered
         assert "staircase" not in offered
     small = Population("", Prior.uniform(20), "", "", None)
-    assert "discrete-gaussian" in mechanisms_for(small, None)
+    assert "discrete-gaussian" in readable(small)
 
 
 # -- found by a fourth reader ----------------------------------------------------------------------

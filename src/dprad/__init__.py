@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dprad.data import datasets, patients
     from dprad.errors import DpradError, show_records
     from dprad.model.audits import Audit
+    from dprad.model.comparisons import Comparison
     from dprad.model.groups import Group, Groups
     from dprad.model.guarantees import (
         ApproxDP,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
         TotalVariation,
     )
     from dprad.model.priors import Prior
-    from dprad.model.results import Bound, Calibration, Comparison, Risk, WorstPrior
+    from dprad.model.results import Bound, Calibration, Risk, WorstPrior
     from dprad.model.threats import Threat
     from dprad.runtime import memory
     from dprad.show import plots, scenario
@@ -100,7 +101,8 @@ _HOME = {
     **dict.fromkeys(["Group", "Groups"], "model.groups"),
     "Prior": "model.priors",
     "Threat": "model.threats",
-    **dict.fromkeys(["Bound", "Calibration", "Comparison", "Risk", "WorstPrior"], "model.results"),
+    **dict.fromkeys(["Bound", "Calibration", "Risk", "WorstPrior"], "model.results"),
+    "Comparison": "model.comparisons",
     **dict.fromkeys(
         ["ApproxDP", "GaussianDP", "Guarantee", "Profile", "PureDP", "TotalVariation"],
         "model.guarantees",

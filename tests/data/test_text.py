@@ -16,7 +16,7 @@ from dprad.data.files import Limits
 from dprad.errors import share
 from dprad.show.cli import main
 from dprad.show.report import report_scenario
-from dprad.show.web.question import from_file
+from dprad.show.web.population import from_file
 
 ROWS = "name;size\nJosé;1,5\nZoë;2,5\nAna;10\n"
 

@@ -15,9 +15,9 @@ import tempfile
 import threading
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -43,11 +43,11 @@ VALUE = (
 )
 # What DuckDB may hold before it spills to disk; a count needs far less.
 FILE_MEMORY = "512MB"
-# "yes" and "no" are words, not truth values, so that type is not tried. Nothing is a comment: where
-# DuckDB guesses one, it drops lines and cuts values.
+# "yes" and "no" are words, not truth values, so that type is not tried. Nothing is a comment, and
+# only double quotes quote: where DuckDB guesses otherwise, it drops lines and cuts values.
 _CSV = (
-    "read_csv($1, header = true, skip = 0, comment = '', sample_size = $2, "
-    "hive_partitioning = false, "
+    "read_csv($1, header = true, skip = 0, comment = '', quote = '\"', escape = '\"', "
+    "sample_size = $2, hive_partitioning = false, "
     "auto_type_candidates = [{}])".format(
         "'BIGINT', 'HUGEINT', 'DOUBLE', 'DATE', 'TIMESTAMP', 'VARCHAR'"
     )
@@ -62,12 +62,13 @@ _READERS = {".csv": _CSV, ".tsv": _CSV, ".parquet": "read_parquet($1, hive_parti
 class Limits:
     """How much of a file is read on behalf of somebody else; checked before it costs anything."""
 
-    columns: int
+    columns: int  # of a record
     rows: int
     distinct: int
     seconds: float
     unpacked: int = 2**28  # bytes of a Parquet file, unpacked
     text: int = 200  # bytes of a value
+    width: int | None = None  # columns of the file to choose from; None: as many as of a record
 
 
 class UnreadableError(DpradError):
@@ -76,9 +77,17 @@ class UnreadableError(DpradError):
 
 @contextmanager
 def opened(
-    data: Any, ordered: bool, glob: bool, limits: Limits | None, written: Written | None = None
+    data: Any,
+    ordered: bool,
+    glob: bool,
+    limits: Limits | None,
+    written: Written | None = None,
+    columns: Sequence[str] | None = None,
 ) -> Iterator[Any]:
     """A data frame as it is, or the table of a file, read by DuckDB while this is open.
+
+    Limits are those of `columns`, if some are named; of an empty choice nothing is checked but the
+    size.
 
     DuckDB may read these files and its own folder (which is private, and removed), and nothing
     else: no other file, no extension, no address.
@@ -106,7 +115,7 @@ def opened(
                 clock.start()
             if reader == _CSV and any(map(looks_like_utf16, copies)):
                 raise UnreadableError
-            yield _table(connection, names, copies, reader, limits, written.decimal)
+            yield _table(connection, names, copies, reader, limits, written.decimal, columns)
         except duckdb.InterruptException:
             raise DpradError("data: reading it takes too long. Load a smaller table.") from None
         except DpradError as error:
@@ -196,6 +205,7 @@ def _table(
     reader: str,
     limits: Limits | None,
     decimal: str,
+    columns: Sequence[str] | None,
 ) -> Any:
     """The rows of the files, after a look at what they are."""
     given: list[Any] = [names]
@@ -219,17 +229,20 @@ def _table(
     if csv_:
         _named(table)
     if limits is not None:
-        _few(len(table.columns), limits)
+        chosen = table.columns if columns is None else columns
+        _few(len(chosen), limits)
         rows = connection.sql(f"SELECT 1 FROM {source} LIMIT {limits.rows + 1}", params=given)
         if len(rows) > limits.rows:
             raise DpradError(f"data has more than {limits.rows:,} rows. Load a smaller table.")
-        _short(table, limits)
+        _short(table, chosen, limits)
     return table
 
 
-def _short(table: Any, limits: Limits) -> None:
+def _short(table: Any, chosen: Sequence[str], limits: Limits) -> None:
     """Refuse values that are no categories or numbers but whole documents."""
     for name, kind in zip(table.columns, map(str, table.types), strict=True):
+        if name not in chosen:
+            continue
         quoted = '"' + name.replace('"', '""') + '"'
         odd = not SMALL.fullmatch(kind)
         long = kind == "VARCHAR" and (
@@ -267,7 +280,7 @@ def _pages(connection: Any, names: list[str], limits: Limits) -> None:
         "sum(total_uncompressed_size) AS b FROM parquet_metadata($1) GROUP BY file_name)",
         [names],
     ).fetchall()
-    _few(int(columns or 0), limits)
+    _narrow(int(columns or 0), limits)
     if int(longest or 0) > limits.text:
         raise DpradError(f"data has a column whose name takes more than {limits.text:,} bytes.")
     if int(size or 0) > limits.unpacked:
@@ -303,6 +316,11 @@ def _few(columns: int, limits: Limits) -> None:
         )
 
 
+def _narrow(columns: int, limits: Limits) -> None:
+    """The same for all columns of a file, of which some will be chosen."""
+    _few(columns, replace(limits, columns=limits.width or limits.columns))
+
+
 def _header(path: Path, limits: Limits | None) -> None:
     """Refuse a header with empty names, or the same name twice; other engines would rename them."""
     if path.suffix not in (".csv", ".tsv"):
@@ -311,7 +329,7 @@ def _header(path: Path, limits: Limits | None) -> None:
         line = file.readline(HEADER)
     separator = max(",;\t|", key=line.count)
     if limits is not None:
-        _few(line.count(separator) + 1, limits)
+        _narrow(line.count(separator) + 1, limits)
     try:
         row = next(csv.reader([line.strip("\r\n")], delimiter=separator), [])
         if max(map(len, row), default=0) > NAME:  # csv's own limit may be raised elsewhere

@@ -40,7 +40,10 @@ def count(
 
     Returns column names, one array of values per column, the weights and the numbers of rows.
     """
-    with opened(data, False, glob, limits, written) as native:
+    named = None
+    if limits is not None and columns is not None:
+        named = [*_wanted(columns), *([] if weight is None else [weight])]
+    with opened(data, False, glob, limits, written, named) as native:
         return _counted(native, columns, weight, limits)
 
 

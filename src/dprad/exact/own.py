@@ -24,6 +24,7 @@ import numpy as np
 from dprad.errors import DpradError
 from dprad.exact import solve
 from dprad.exact.channel import BLOCK_ENTRIES, Channel
+from dprad.exact.gaining import gaining
 from dprad.exact.integers import whole_channel
 from dprad.exact.solution import Sampling
 from dprad.exact.stepwise import columns_of
@@ -40,14 +41,12 @@ from dprad.mechanisms.gaussian import Gaussian
 from dprad.mechanisms.laplace import Laplace
 from dprad.mechanisms.staircase import Staircase
 from dprad.mechanisms.support import SupportMechanism
-from dprad.numerics.arrays import BoolArray, Column, FloatArray, IntArray, complements, distinct
+from dprad.numerics.arrays import Column, FloatArray, IntArray, complements, distinct
 from dprad.runtime.memory import block
 from dprad.runtime.progress import quietly, tell
 
 # Most values that are solved one by one: by a solver, by draws, and on a line.
 MANY, DRAWN, SOLVED = 96, 24, 256
-# How far out a normal density reaches, and steps of a bisection.
-REACH, STEPS = 40.0, 50
 # Possible error of a sum of probabilities.
 ROUNDING = 1e-14
 
@@ -201,6 +200,11 @@ def _spaced(
     return Own(every, high, np.maximum(low, 0.0), high, "upper-bound")
 
 
+def _gaussian_tv(values: FloatArray, x: FloatArray, mass: FloatArray) -> FloatArray:
+    own, others = gaining(values, x, mass)
+    return own - others
+
+
 def _laplace_tv(x: FloatArray, mass: FloatArray, some: IntArray) -> FloatArray:
     """Closed form in every gap: there all densities are multiples of e^t and e^-t. O(m) a value."""
     gap = np.diff(x)
@@ -227,45 +231,6 @@ def _decayed(mass: FloatArray, gap: FloatArray) -> FloatArray:
     for j in range(1, len(mass)):
         total[j] = total[j - 1] * fade[j - 1] + mass[j]
     return total
-
-
-def _gaussian_tv(values: FloatArray, x: FloatArray, mass: FloatArray) -> FloatArray:
-    """pbar/p_z is convex in the output, so z gains on one interval; its ends by bisection. O(m) a
-    value.
-    """
-    from scipy.special import ndtr
-
-    log_mass, result = np.log(mass), np.empty(len(values))
-    step = max(1, block(BLOCK_ENTRIES) // len(x))
-    for a in range(0, len(values), step):
-        v = values[a : a + step][:, None]
-
-        def ratio(t: FloatArray, v: FloatArray = v) -> tuple[FloatArray, FloatArray]:
-            """log(pbar/p_z), and its slope."""
-            power = log_mass + (x - v) * (t[:, None] - (x + v) / 2)
-            top = power.max(axis=1, keepdims=True)
-            odds = np.exp(power - top)
-            total = odds.sum(axis=1)
-            return top[:, 0] + np.log(total), (odds @ x) / total - v[:, 0]
-
-        low, high = np.full(len(v), x[0] - REACH), np.full(len(v), x[-1] + REACH)
-        least = _bisected(lambda t: ratio(t)[1] < 0, low, high)
-        begin = _bisected(lambda t: ratio(t)[0] > 0, low, least)
-        end = _bisected(lambda t: ratio(t)[0] <= 0, least, high)
-        own = ndtr(end - v[:, 0]) - ndtr(begin - v[:, 0])
-        result[a : a + step] = own - (ndtr(end[:, None] - x) - ndtr(begin[:, None] - x)) @ mass
-    return result
-
-
-def _bisected(
-    below: Callable[[FloatArray], BoolArray], low: FloatArray, high: FloatArray
-) -> FloatArray:
-    """Where a condition that holds first ceases to."""
-    for _ in range(STEPS):
-        middle = (low + high) / 2
-        yes = below(middle)
-        low, high = np.where(yes, middle, low), np.where(yes, high, middle)
-    return (low + high) / 2
 
 
 # -- finitely many outputs -----------------------------------------------------------------------

@@ -15,7 +15,8 @@ from dprad.model.losses import LOSSES
 from dprad.model.parameters import TURNED
 
 if TYPE_CHECKING:
-    from dprad.model.results import Calibration, Comparison, Risk, WorstPrior
+    from dprad.model.comparisons import Comparison
+    from dprad.model.results import Calibration, Risk, WorstPrior
 
 MEASURES = {
     "rad": "extra risk",
@@ -113,7 +114,7 @@ def subject(plain: dict[str, Any]) -> str:
     kind = " ".join(str(plain.get("kind", "the mechanism")).split())[:60]
     if kind == "Repeated":
         return f"{plain['times']:,} runs of {subject(plain['mechanism'])}"
-    if kind == "Composed":
+    if kind in ("Composed", "Together"):
         return f"{len(plain['mechanisms']):,} releases together"
     if kind == "BlackBox":
         return f"the function {plain['function']}"

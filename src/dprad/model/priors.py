@@ -50,6 +50,8 @@ class Prior:
         Number of rows, if the prior was counted from unweighted rows.
     missing
         Missing values of the table it was counted from, and what was done about them, else None.
+    whole
+        Whether the table it was counted from is the whole population.
 
     Examples
     --------
@@ -65,6 +67,7 @@ class Prior:
     continuous_on: tuple[Any, float, float] | None = field(default=None, kw_only=True)
     rows: int | None = field(default=None, kw_only=True)
     missing: Missing | None = field(default=None, kw_only=True)
+    whole: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         for values in (self.support, self.probabilities):
@@ -74,17 +77,12 @@ class Prior:
     # -- constructors --------------------------------------------------------------------------
     @classmethod
     def uniform(cls, size: int) -> Prior:
-        """The values 0 .. size-1, equally likely.
+        """The values 0 .. size-1, equally likely: a finite prior.
 
         Parameters
         ----------
         size
             The number of possible values.
-
-        Returns
-        -------
-        Prior
-            A finite prior.
 
         Examples
         --------
@@ -190,6 +188,7 @@ class Prior:
         glob: bool = False,
         encoding: str | None = None,
         decimal: str = ".",
+        whole: bool = False,
         limits: Limits | None = None,
     ) -> Prior:
         """Count the rows of a data frame, or of a CSV or Parquet file.
@@ -215,6 +214,8 @@ class Prior:
             Encoding of a CSV file that is not in UTF-8, such as ``"latin-1"`` or ``"utf-16"``.
         decimal
             ``","`` if a CSV file has decimal commas.
+        whole
+            Whether the rows are the whole population; a sample with many unique rows says little.
         limits
             Limits on columns, rows, distinct records and seconds, beyond which a file is refused.
 
@@ -238,7 +239,7 @@ class Prior:
         arrays, weights, gaps = settled(names, arrays, weights, rows, missing)
         prior = cls._of(tuple(names), arrays, weights, domain)
         left = gaps.rows - gaps.dropped if weight is None else None
-        return replace(prior, rows=left, missing=gaps)
+        return replace(prior, rows=left, missing=gaps, whole=whole)
 
     @classmethod
     def continuous(cls, distribution: Any, low: float, high: float) -> Prior:
@@ -327,8 +328,8 @@ class Prior:
 
     @property
     def once(self) -> float:
-        """Share of the counted rows that are unique."""
-        if self.rows is None or self.probabilities is None:
+        """Share of the counted rows that are unique; 0 if they are the whole population."""
+        if self.whole or self.rows is None or self.probabilities is None:
             return 0.0
         return float(self.probabilities[np.rint(self.probabilities * self.rows) == 1].sum())
 

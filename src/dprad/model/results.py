@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -124,6 +123,9 @@ class Risk(Result):
         As `interval` and `kind`.
     worst_record
         Whose it is: a record of the prior; None if the prior is unknown.
+    any_prior
+        Where the prior is doubtful (too many rows are unique): the average and the largest risk
+        that hold for every prior; None elsewhere.
 
     Examples
     --------
@@ -157,6 +159,7 @@ class Risk(Result):
     worst_interval: tuple[float, float] | None = None
     worst_kind: str | None = None
     worst_record: Any = field(default=None, compare=False)
+    any_prior: tuple[float, float] | None = None
 
     @property
     def attribute_advantage(self) -> float | None:
@@ -212,7 +215,8 @@ class Risk(Result):
         omitted = ("bounds", "worst_record")
         plain = {f: getattr(self, f) for f in self.__slots__ if f not in omitted}
         plain["interval"], plain["assumptions"] = list(self.interval), list(self.assumptions)
-        plain["worst_interval"] = None if self.worst_interval is None else list(self.worst_interval)
+        for name in ("worst_interval", "any_prior"):
+            plain[name] = None if plain[name] is None else list(plain[name])
         for name in ("attribute_advantage", "membership_advantage"):
             plain[name] = getattr(self, name)
         plain["bounds"] = [b.to_dict() for b in self.bounds]
@@ -292,69 +296,6 @@ class Calibration(Result):
 
     def __str__(self) -> str:
         return explain.calibration(self)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Candidate(Result):
-    """One line of a comparison. `frontier`: no other has both less risk and less error."""
-
-    brief: ClassVar = ("name", "risk", "error", "variance", "frontier")
-    __hash__ = Result.__hash__
-
-    name: str
-    mechanism: Any
-    risk: Risk
-    error: float | None
-    variance: float | None
-    frontier: bool
-
-    def to_dict(self) -> dict[str, Any]:
-        """The candidate as plain data."""
-        plain = {f: getattr(self, f) for f in self.__slots__}
-        return plain | {"mechanism": self.risk.subject, "risk": self.risk.to_dict()}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Comparison(Result):
-    """Risk and error side by side, least risk first. Iterates over its candidates.
-
-    Attributes
-    ----------
-    candidates
-        One per mechanism, with `name`, `mechanism`, `risk`, `error`, `variance` and `frontier`
-        (whether no other has both less risk and less error).
-
-    Examples
-    --------
-    >>> import dprad
-    >>> from dprad.mechanisms import GRR, OUE
-    >>> table = dprad.compare([GRR(epsilon=1, size=5), OUE(epsilon=1, size=5)],
-    ...                       prior=dprad.Prior.uniform(5))
-    >>> len(table), table.candidates[0].name
-    (2, 'OUE(epsilon=1, size=5)')
-
-    """
-
-    brief: ClassVar = ("candidates",)
-    __hash__ = Result.__hash__
-
-    candidates: tuple[Candidate, ...]
-
-    def __iter__(self) -> Iterator[Candidate]:
-        return iter(self.candidates)
-
-    def __len__(self) -> int:
-        return len(self.candidates)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The comparison as plain data: only numbers, strings, lists and dicts."""
-        return {"candidates": [c.to_dict() for c in self.candidates]}
-
-    def __str__(self) -> str:
-        return explain.comparison(self)
-
-    def _repr_html_(self) -> str:
-        return explain.html_table(explain.rows(self))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -11,7 +11,7 @@ from dprad import bounds
 from dprad.errors import DpradError, number, whole
 from dprad.exact import Sampling, solve, solve_continuous
 from dprad.exact.own import Own, own_risks, promised_tv
-from dprad.game.game import Classes
+from dprad.game.game import Classes, play
 from dprad.game.query import Query
 from dprad.game.question import Posed, Question
 from dprad.mechanisms.base import Mechanism
@@ -113,11 +113,24 @@ def answer(subject: Any, question: Question, sampling: Sampling, *, own: bool = 
     if isinstance(subject, Guarantee):
         if question.query is not None:
             raise DpradError("query says what a mechanism reads; leave it out for a guarantee.")
-        return _promised(subject, question)
+        return _doubted(_promised(subject, question), subject, question)
     either = "a guarantee (such as dprad.PureDP) or "
     mechanism = as_mechanism(subject, "assess", also=either)
     risk = _run(mechanism, question, sampling)
-    return replace(risk, **worst_of(mechanism, question, sampling)) if own else risk
+    if not own:
+        return risk
+    risk = replace(risk, **worst_of(mechanism, question, sampling))
+    return _doubted(risk, mechanism.guarantee, question) if question.prior.once > ALONE else risk
+
+
+def _doubted(risk: Risk, promise: Guarantee | None, question: Question) -> Risk:
+    """With what holds for every prior, where this one is doubtful."""
+    if question.prior.once <= ALONE:
+        return risk
+    if promise is None:
+        return replace(risk, any_prior=(1.0, 1.0))
+    table = bounds.evaluate(promise, play(Prior.unknown(), Threat(knows="everything")))
+    return replace(risk, any_prior=(bounds.least(table, "rad")[1], promise.replace_one().tv))
 
 
 def worst_of(mechanism: Mechanism, question: Question, sampling: Sampling) -> dict[str, Any]:

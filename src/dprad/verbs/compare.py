@@ -11,9 +11,10 @@ from dprad.exact import Sampling
 from dprad.game.query import Query
 from dprad.game.question import Question
 from dprad.mechanisms.foreign import as_mechanism
+from dprad.model.comparisons import Candidate, Comparison
 from dprad.model.guarantees import Guarantee
 from dprad.model.priors import Prior
-from dprad.model.results import Calibration, Candidate, Comparison, Risk
+from dprad.model.results import Calibration, Risk
 from dprad.model.threats import Threat
 from dprad.numerics.random import Seed
 from dprad.verbs.assess import answer, sampled

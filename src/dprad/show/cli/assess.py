@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
@@ -12,8 +12,8 @@ from dprad.mechanisms import catalogue
 from dprad.mechanisms.catalogue import FAMILIES, NUMBERS, PROMISES
 from dprad.model.guarantees import KINDS
 from dprad.show.cli import options
-from dprad.show.cli.options import OUTPUT, SUBJECT, Feared, Population, without
-from dprad.show.cli.output import show, show_json
+from dprad.show.cli.options import OUTPUT, SUBJECT, Feared, Population, listed, without
+from dprad.show.cli.output import ranked, show, show_json
 from dprad.show.cli.scenario import alone, assessed
 
 _NOBODY, _ANYONE = Population(), Feared()
@@ -38,9 +38,15 @@ def assess(
     query: Annotated[str | None, Parameter(group=SUBJECT, help=options.QUERY)] = None,
     population: Population = _NOBODY,
     feared: Feared = _ANYONE,
+    sensitive: Annotated[str | None, Parameter(group=options.THREAT)] = None,
+    by: Annotated[str | None, Parameter(group=OUTPUT)] = None,
     max_risk: Annotated[options.Share | None, Parameter(group=OUTPUT)] = None,
+    worst: Annotated[bool, Parameter(group=OUTPUT, negative=())] = False,
     bounds: Annotated[bool, Parameter(group=OUTPUT, negative=())] = False,
     json: Annotated[bool, Parameter(group=OUTPUT, negative=())] = False,
+    form: Annotated[
+        Literal["text", "junit", "sarif", "markdown"], Parameter(name="--format", group=OUTPUT)
+    ] = "text",
 ) -> int:
     """What does this epsilon mean for this data and this attacker?
 
@@ -58,8 +64,16 @@ def assess(
         Assess a mechanism instead.
     query
         What the mechanism reads.
+    sensitive
+        Without an attacker, a standard set is asked about: these columns are guessed (default:
+        all).
+    by
+        Also the risk of each group of this column.
     max_risk
-        Exit with code 1 if the extra risk may exceed this, as 0.1 or 10%.
+        The accepted extra risk, as 0.1 or 10%: exit with code 1 if it may be exceeded, and with 3
+        if that cannot be told.
+    worst
+        Whether --max-risk is for the most exposed person, not for the average over people.
     bounds
         Also list the bounds that do not apply, and why.
     population
@@ -68,25 +82,36 @@ def assess(
         The attacker.
     json
         Print the whole result as JSON.
+    form
+        For pipelines, with rounded numbers: junit or sarif, which need an accepted risk, or
+        markdown.
 
     """
     import dprad
     from dprad.model import explain
+    from dprad.model.verdicts import judge, upper
+    from dprad.verbs.attackers import standard
 
+    if form != "text":
+        without(
+            f"--format {form}", {"--json": json or None, "--by": by, "--bounds": bounds or None}
+        )
     if scenario is not None:
         alone(
             options.given(numbers)
             | {"--neighbours": neighbours, "--mechanism": mechanism}
-            | {"--max-risk": max_risk, "--query": query}
+            | {"--max-risk": max_risk, "--query": query, "--by": by, "--sensitive": sensitive}
+            | {"--worst": worst or None}
             | population.given()
             | feared.given()
         )
-        return assessed(scenario, json=json)
+        return assessed(scenario, json=json, form=form)
     prior = population.prior()
     threat = feared.threat()
     read = options.queried(query, prior)
     given = options.given(numbers)
     subject: Any
+    chosen: dict[str, Any] = {}
     if mechanism is None:
         promised = {f"--{p.name}" for kind in KINDS for p in kind.takes}
         noise = {name: value for name, value in given.items() if name not in promised}
@@ -98,16 +123,43 @@ def assess(
         without("--mechanism", others | {"--neighbours": neighbours})
         chosen = {name: value for name, value in given.items() if name in taken}
         subject = options.mechanism(mechanism, chosen, prior, threat, read)
-    risk = dprad.assess(subject, prior=prior, threat=threat, query=read)
-    exceeded = max_risk is not None and risk.interval[1] > max_risk
+    named = any(value is not None for value in feared.given().values())
+    if sensitive is not None and named:
+        raise DpradError("--sensitive is for a standard set of attackers; leave out the others.")
+    attackers = [("", threat)] if named else standard(prior, listed(sensitive, "--sensitive"))
+    if mechanism is not None and read is None and not named and len(prior.columns) > 1:
+        read = list(prior.columns)
+        subject = options.mechanism(mechanism, chosen, prior, threat, read)
+    cases = [
+        (name, dprad.assess(subject, prior=prior, threat=each, query=read))
+        for name, each in attackers
+    ]
+    verdict = None if max_risk is None else judge(cases, max_risk, worst=worst)
+    if form != "text":
+        from dprad.show.cli.formats import of_cases, written
+
+        show(written(of_cases(cases, verdict, mechanism or "the promise"), form))
+        return 0 if verdict is None else verdict.code
+    name, risk = max(cases, key=lambda case: upper(case[1], worst=worst))
+    groups = None
+    if by is not None:
+        asked = dict(attackers)[name]
+        groups = dprad.by_group(subject, prior=prior, threat=asked, query=read, by=by)
+    code = 0 if verdict is None else verdict.code
     if json:
-        show_json(risk.to_dict() | {"max_risk": max_risk, "exceeded": exceeded})
-    else:
-        show(f"{risk}\n\n{explain.details(risk, every_bound=bounds)}")
-        if max_risk is not None:
-            verdict = "may exceed" if exceeded else "stays within"
-            show(f"\nThe extra risk {verdict} the accepted {max_risk:g}.")
-    return int(exceeded)
+        plain = risk.to_dict() | {"max_risk": max_risk}
+        plain["verdict"] = None if verdict is None else verdict.to_dict()
+        plain["attackers"] = [{"attacker": n, "risk": r.to_dict()} for n, r in cases if n]
+        show_json(plain | ({} if groups is None else groups.to_dict()))
+        return code
+    if len(cases) > 1:
+        show("\n".join(["The extra risk of taking part, by attacker:", *ranked(cases), ""]))
+    show(f"{risk}\n\n{explain.details(risk, every_bound=bounds)}")
+    if groups is not None:
+        show(f"\n{groups}")
+    if verdict is not None:
+        show(f"\n{verdict.word}. {verdict}")
+    return code
 
 
 def _promise(given: dict[str, Any], neighbours: str | None) -> Any:

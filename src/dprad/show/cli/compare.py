@@ -15,7 +15,7 @@ from dprad.show.cli.output import show, show_json
 
 _NOBODY, _ANYONE = Population(), Feared()
 if TYPE_CHECKING:
-    from dprad.model.results import Comparison
+    from dprad.model.comparisons import Comparison
 
     Noise = Any
     Numbers = Any

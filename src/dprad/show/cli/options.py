@@ -191,6 +191,8 @@ class Population:
         Encoding of a CSV file that is not in UTF-8: latin-1, cp1252, utf-16, ...
     decimal
         The decimal sign of a CSV file: . (default) or a comma.
+    whole
+        Say that the table is the whole population, not a sample of it.
     uniform
         Instead of --data: this many equally likely values 0, 1, 2, ...
 
@@ -204,6 +206,7 @@ class Population:
     glob: Annotated[bool, Parameter(group=PRIOR, negative=())] = False
     encoding: Annotated[str | None, Parameter(group=PRIOR)] = None
     decimal: Annotated[str | None, Parameter(group=PRIOR)] = None
+    whole: Annotated[bool, Parameter(group=PRIOR, negative=())] = False
     uniform: Annotated[float | None, Parameter(group=PRIOR)] = None
 
     def given(self) -> dict[str, Any]:
@@ -247,6 +250,7 @@ class Population:
             glob=self.glob,
             encoding=self.encoding,
             decimal=self.decimal or ".",
+            whole=self.whole,
         )
 
 

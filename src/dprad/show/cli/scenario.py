@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from dprad.errors import DpradError
-from dprad.show.cli.output import show, show_json
+from dprad.show.cli.output import ranked, show, show_json
+
+if TYPE_CHECKING:
+    from dprad.model.results import Risk
+    from dprad.show.cli.formats import Format
 
 
 def init(path: Path = Path("scenario.toml"), /, *, force: bool = False) -> int:
@@ -37,7 +42,8 @@ def report(
     scenario: Path | None = None,
     /,
     *,
-    out: Annotated[Path, Parameter(name=["--out", "-o"])] = Path("report.html"),
+    out: Annotated[Path | None, Parameter(name=["--out", "-o"])] = None,
+    evidence: Path | None = None,
     allow_code: Annotated[bool, Parameter(negative=())] = False,
 ) -> int:
     """Answer every question of a scenario in one HTML file, to share with others.
@@ -49,7 +55,10 @@ def report(
     scenario
         The scenario file; without one, the built-in example.
     out
-        The file to write.
+        The file to write (default: report.html).
+    evidence
+        Instead, a folder for an auditor: the report, the scenario, results as JSON, what is not
+        covered, proofs, hashes and a date of review. New, empty, or an earlier one.
     allow_code
         Import and run the function that the scenario names for its audit.
 
@@ -60,6 +69,16 @@ def report(
 
     loaded = scenarios.builtin() if scenario is None else scenarios.load(scenario)
     name = "" if scenario is None else f" {scenario.name}"
+    if evidence is not None:
+        from dprad.show.report.evidence import evidence as pack
+
+        if out is not None:
+            raise DpradError("give --out or --evidence, not both: the folder has the report.")
+        command = f"dprad report{name} --evidence {evidence.name}"
+        folder = pack(loaded, evidence, command=command, allow_code=allow_code)
+        show(f"Wrote {len(list(folder.iterdir()))} files to {evidence}.")
+        return 0
+    out = Path("report.html") if out is None else out
     command = f"dprad report{name} -o {out.name}"
     made = report_scenario(loaded, out, command=command, allow_code=allow_code)
     if replaceable(made):  # else it may be where this line would go
@@ -74,25 +93,37 @@ def alone(given: dict[str, Any]) -> None:
             raise DpradError(f"{option} does not apply with a scenario file; write it there.")
 
 
-def assessed(path: Path, *, json: bool) -> int:
-    """Every threat against every release; exit code 1 if the accepted risk may be exceeded."""
+def assessed(path: Path, *, json: bool, form: Format = "text") -> int:
+    """Every threat against all releases together and each alone; the exit code is the verdict."""
     from dprad.show.scenario import answer, load
 
     scenario = load(path)
     answers = answer(scenario, plans=False, audits=False)
     if json:
         show_json(answers.to_dict())
-        return int(answers.exceeded)
+        return answers.code
+    if form != "text":
+        from dprad.show.cli.formats import of_answers, written
+
+        show(written(of_answers(answers, path), form))
+        return answers.code
+    names = [name for name, _ in scenario.threats]
     lines = [scenario.title]
+    if len(scenario.releases) > 1:
+        lines += ["", "All releases together:", *_table(names, answers.joint)]
     for release, row in zip(scenario.releases, answers.risks, strict=True):
-        lines += ["", f"{release.name}:"]
-        for (threat, _), risk in zip(scenario.threats, row, strict=True):
-            lines.append(f"  {threat}: {risk}")
-    if scenario.accepted is not None:
-        verdict = "may exceed" if answers.exceeded else "stays within"
-        lines += ["", f"The extra risk {verdict} the accepted {scenario.accepted:g}."]
+        lines += ["", f"{release.name}:", *_table(names, row)]
+    name, strongest = answers.strongest
+    lines += ["", str(strongest).split("\n")[0], f"({name})"]
+    if answers.verdict is not None:
+        lines += ["", f"{answers.verdict.word}. {answers.verdict}"]
     show("\n".join(lines))
-    return int(answers.exceeded)
+    return answers.code
+
+
+def _table(names: Sequence[str], risks: Sequence[Risk]) -> list[str]:
+    """A line for each attacker: the average over people, and the most exposed person."""
+    return ranked(list(zip(names, risks, strict=True)))
 
 
 def calibrated(path: Path, *, json: bool) -> int:
@@ -112,6 +143,8 @@ def calibrated(path: Path, *, json: bool) -> int:
     ):
         lines += ["", f"{release.name}:"]
         for (threat, _), plan, reason in zip(scenario.threats, plans, reasons, strict=True):
+            if plan is None and reason is None:
+                continue  # only the attacker who gains most counts
             why = "" if reason is None else reason.text
             said = why if plan is None else str(plan).split("\n")[0]
             lines.append(f"  {threat}: {said}")

@@ -8,7 +8,7 @@ from dprad.errors import DpradError
 from dprad.show.plots.style import COLOURS, INK, axis, plain
 
 if TYPE_CHECKING:
-    from dprad.model.results import Comparison
+    from dprad.model.comparisons import Comparison
 
 
 def plot_frontier(table: Comparison, ax: Any = None) -> Any:

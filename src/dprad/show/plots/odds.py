@@ -16,10 +16,15 @@ SIDE = 10
 def dots(risk: Risk) -> tuple[int | None, int]:
     """Filled dots without and with the person, of 100.
 
-    A bound gives only the difference of the odds: then there is one grid, of the extra ones.
+    A bound gives only the difference of the odds: then the odds that it allows, from those of a
+    blind guess; or, if these are not known, one grid of the extra ones.
     """
     if risk.success_in is not None and risk.success_out is not None:
         return round(100 * risk.success_out), round(100 * risk.success_in)
+    if risk.baseline is not None and not risk.threat["membership"]:
+        more = min(100, math.ceil(100 * risk.rad - 1e-9))
+        out = min(round(100 * risk.baseline), 100 - more)
+        return out, out + more
     return None, min(100, math.ceil(100 * risk.rad - 1e-9))
 
 
@@ -32,9 +37,10 @@ def grids(risk: Risk) -> list[tuple[str, str, list[str]]]:
     anyway = min(out, inside)
     first = ["anyway"] * out + ["no"] * (100 - out)
     second = ["anyway"] * anyway + ["extra"] * (inside - anyway) + ["no"] * (100 - inside)
+    least = "" if risk.success_in is not None else "up to "
     return [
         ("Not in the data", f"{out} of 100", first),
-        ("In the data", f"{inside} of 100", second),
+        ("In the data", f"{least}{inside} of 100", second),
     ]
 
 

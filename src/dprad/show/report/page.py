@@ -1,7 +1,7 @@
 """Results in, one self-contained HTML file out.
 
-The first screen shows the sentence, the dots, the number and its assumptions. Then attackers,
-releases, noise and audits, each figure with its table, and how to reproduce the report.
+The first page of a scenario's report is in `front.py`; then, for experts, audits, attackers,
+bounds, curves and noise, each figure with its table, and how to reproduce the report.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from dprad.errors import DpradError
 from dprad.game.question import Question
 from dprad.model import explain
 from dprad.model.audits import Audit
-from dprad.model.results import Calibration, Comparison, Risk
+from dprad.model.comparisons import Comparison
+from dprad.model.results import Calibration, Risk
 from dprad.show.plots.odds import grids
 from dprad.show.report import sections
+from dprad.show.report.front import Front, front
 from dprad.show.report.published import SAID as ROUNDED
 from dprad.show.report.published import planned, published
 from dprad.show.report.sections import Section, keeps
@@ -42,6 +44,7 @@ class Page:
     verdict: str
     assumptions: tuple[str, ...]
     sections: tuple[Section, ...] = field(default_factory=tuple)
+    front: Front | None = None
     asked: bool = False  # whether the only question is if the record was used
     note: str = ROUNDED
 
@@ -113,33 +116,26 @@ def html_of(answers: Answers, command: str = "") -> str:
 
 
 def page_of(answers: Answers, command: str = "") -> Page:
-    """All sections of a scenario's report; the first release comes first."""
+    """The first page of a scenario's report, then everything an expert may ask for."""
     scenario = answers.scenario
-    accepted, exceeded = scenario.accepted, answers.exceeded
-    answers = replace(
+    shown = replace(
         answers,
+        joint=tuple(map(published, answers.joint)),
         risks=tuple(tuple(map(published, row)) for row in answers.risks),
         plans=_plans(answers),
         audits=tuple((name, published(result)) for name, result in answers.audits),
     )
-    first = max(answers.risks[0], key=lambda r: r.interval[1])
-    release, threat, worst = answers.worst
-    verdict = []
-    if worst is not first:
-        verdict.append(f"Largest here: {explain.number(worst)} ({release}, against {threat}).")
-    if accepted is not None:
-        word = "may exceed" if exceeded else "stays within"
-        verdict.append(f"The extra risk {word} the accepted {accepted:g}.")
     parts = [
-        sections.attackers(answers),
-        *sections.bounds(answers),
-        *sections.curves(answers),
-        *sections.compared(answers),
-        *sections.noise(answers),
-        *[sections.audit(result, f"Audit: {name}") for name, result in answers.audits],
+        *[sections.audit(result, f"Audit: {name}") for name, result in shown.audits],
+        sections.attackers(shown),
+        *sections.bounds(shown),
+        *sections.curves(shown),
+        *sections.compared(shown),
+        *sections.noise(shown),
         sections.again(scenario, command),
     ]
-    return _page(scenario.title, str(first), first, " ".join(verdict), tuple(parts))
+    first = front(answers, shown)
+    return Page(scenario.title, "", None, (), "", "", (), tuple(parts), front=first)
 
 
 def _plans(answers: Answers) -> tuple[tuple[Calibration | None, ...], ...]:
@@ -165,7 +161,7 @@ def _page(
     asked = risk is not None and explain.membership(risk.threat)
     assumptions = () if risk is None else risk.assumptions
     shown = () if risk is None else tuple(grids(risk))
-    return Page(title, lead, risk, shown, number, verdict, assumptions, sections, asked)
+    return Page(title, lead, risk, shown, number, verdict, assumptions, sections, asked=asked)
 
 
 def _render(page: Page) -> str:

@@ -14,7 +14,8 @@ from dataclasses import replace
 from typing import Any
 
 from dprad.model.audits import Audit
-from dprad.model.results import Calibration, Candidate, Comparison, Risk
+from dprad.model.comparisons import Candidate, Comparison
+from dprad.model.results import Calibration, Risk
 from dprad.show.scenario.answers import Reason
 
 SAID = (
@@ -80,7 +81,19 @@ def _risk(risk: Risk) -> Risk:
         kappa=round(risk.kappa, 2),
         normalised=_up(risk.normalised),
         bounds=tuple(b if b.value is None else replace(b, value=_up(b.value)) for b in risk.bounds),
+        **_of_one_person(risk),
     )
+
+
+def _of_one_person(risk: Risk) -> dict[str, Any]:
+    """The most exposed person, unnamed, and what holds for every prior."""
+    span, free = risk.worst_interval, risk.any_prior
+    return {
+        "worst": None if risk.worst is None else _up(risk.worst),
+        "worst_interval": None if span is None else (math.floor(span[0] * 100) / 100, _up(span[1])),
+        "worst_record": None,
+        "any_prior": None if free is None else (_up(free[0]), _up(free[1])),
+    }
 
 
 def _candidate(candidate: Candidate) -> Candidate:
@@ -108,6 +121,7 @@ def _audit(result: Audit) -> Audit:
         if result.epsilon_estimate is None
         else round(result.epsilon_estimate, 2),
         epsilon_interval=None if span is None else (_down(span[0]), -_down(-span[1])),
+        would_find=None if result.would_find is None else -_down(-result.would_find),
         notes=tuple(map(_note, result.notes)),
         trace=tuple((n, _down(low), e if e is None else round(e, 2)) for n, low, e in result.trace),
     )

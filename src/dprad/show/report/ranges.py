@@ -17,7 +17,7 @@ import numpy as np
 from dprad.errors import DpradError
 from dprad.mechanisms.catalogue import FAMILIES, card
 from dprad.model import explain
-from dprad.model.results import Comparison
+from dprad.model.comparisons import Comparison
 from dprad.verbs.compare import beats
 
 # A range that is not that of the data, and how close to proportional is proportional.

@@ -12,8 +12,9 @@ from dprad.game.question import Question
 from dprad.mechanisms.catalogue import NUMBERS
 from dprad.model import explain
 from dprad.model.audits import Audit
+from dprad.model.comparisons import Comparison
 from dprad.model.parameters import TV
-from dprad.model.results import Calibration, Comparison, Risk
+from dprad.model.results import Calibration, Risk
 from dprad.show import plots
 from dprad.show.plots.odds import grids
 from dprad.show.plots.style import svg
@@ -26,8 +27,8 @@ from dprad.verbs.compare import compared as side_by_side
 
 # Number of values on a curve, and its range around the value in use.
 POINTS, REACH = 25, 4.0
-# Most bars in a figure, and sentences before it.
-BARS, SAID = 12, 6
+# Most bars in a figure.
+BARS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +67,7 @@ def attackers(answers: Answers) -> Section:
         label="Chance that each attacker is right, with and without the person in the data",
         size=(6.6, 1.1 + 0.42 * len(shown)),
     )
-    said = [str(risk) for row in answers.risks for risk in row]
-    text = list(dict.fromkeys(said))[:SAID]
+    text = []
     if len(named) > len(shown):
         text.append(f"The figure shows the first {len(shown)} of {len(named)}; the table has more.")
     return Section("The attackers", tuple(text), figure, tuple(rows))

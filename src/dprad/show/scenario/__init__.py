@@ -16,6 +16,7 @@ EXAMPLE = """\
 #   dprad assess scenario.toml
 #   dprad calibrate scenario.toml
 #   dprad report scenario.toml -o report.html
+#   dprad report scenario.toml --evidence evidence
 #   dprad explore scenario.toml
 
 title = "Diagnoses in a patient survey"
@@ -30,11 +31,14 @@ builtin = "patients"              # a synthetic table that comes with dprad
 # encoding = "latin-1"            # of a CSV file that is not in UTF-8
 # decimal = ","                   # of a CSV file with decimal commas
 # domain = [0, 100]               # all whole values of the only column, observed or not
+# whole = true                    # the table is the whole population, not a sample of it
 # counts = { yes = 30, no = 70 }  # instead of a table
 # uniform = 101                   # instead: this many equally likely values 0, 1, 2, ...
 # unknown = true                  # instead: assume nothing (promises only)
 
-# The attackers. As many as you like.
+# The attackers. As many as you like; without any, a standard set is asked about, from a stranger
+# to somebody with the whole record, for each column in `sensitive = ["diagnosis"]` (first line of
+# the file; default: every column).
 [[threats]]
 name = "a stranger"
 knows = "nothing"                 # nothing, everything, or a list of columns
@@ -62,7 +66,11 @@ neighbours = "replace-one"        # or "add-remove"; required for a promise
 
 # The extra risk that is accepted, between 0 and 1, or as "10%".
 [accepted]
-risk = 0.1
+risk = 0.1                        # of all releases together, on average over people
+# worst = true                    # instead: of the most exposed person
+# by = "the data board"           # who accepted it, and when: printed in the report
+# on = "2026-01-31"
+# review = "2027-01-31"           # when to look at it again: in an evidence pack
 
 # Optional: audit the mechanisms above, or your own function, with this many calls.
 [audit]

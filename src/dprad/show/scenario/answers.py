@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from dprad.errors import DpradError, NoNoiseSufficesError, NothingToCalibrateError
 from dprad.exact import Sampling
 from dprad.game.question import Question
+from dprad.mechanisms.base import Mechanism
+from dprad.mechanisms.together import Together
 from dprad.model.audits import Audit
 from dprad.model.guarantees import REPLACE_ONE, PureDP
 from dprad.model.results import Calibration, Risk
+from dprad.model.verdicts import Verdict, judge, upper
 from dprad.runtime.functions import load
+from dprad.runtime.progress import tell
 from dprad.show.scenario.file import Scenario
 from dprad.show.scenario.release import Release
+from dprad.verbs.assess import answer as answer_of
 from dprad.verbs.audit import audit
 
 CALLS = 20_000
+# Fewest draws for releases together, and about how many likelihoods are computed.
+FEWEST, WORK = 2_000, 1.5e7
+# Up to this many attackers, noise is calibrated for each.
+FEW = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +53,10 @@ class Answers:
     ----------
     scenario
         The scenario.
+    joint
+        The risk of all releases together, one entry per threat.
     risks
-        The risks.
+        The risk of each release alone.
     plans
         Calibrations; None if no noise is needed, none is enough, or no risk is accepted.
     reasons
@@ -62,27 +74,35 @@ class Answers:
     """
 
     scenario: Scenario
+    joint: tuple[Risk, ...]
     risks: tuple[tuple[Risk, ...], ...]
     plans: tuple[tuple[Calibration | None, ...], ...]
     reasons: tuple[tuple[Reason | None, ...], ...]
     audits: tuple[tuple[str, Audit], ...]
 
     @property
-    def worst(self) -> tuple[str, str, Risk]:
-        """The largest risk, with its release and threat."""
-        cells = [
-            (release.name, threat[0], risk)
-            for release, row in zip(self.scenario.releases, self.risks, strict=True)
-            for threat, risk in zip(self.scenario.threats, row, strict=True)
-        ]
-        # the first of equal ones
-        return max(cells, key=lambda cell: cell[2].interval[1])
+    def strongest(self) -> tuple[str, Risk]:
+        """The attacker who gains most from all releases together, and what."""
+        names = (name for name, _ in self.scenario.threats)
+        return max(zip(names, self.joint, strict=True), key=lambda case: self.upper(case[1]))
+
+    def upper(self, risk: Risk) -> float:
+        """The upper end of what the scenario accepts or not."""
+        return upper(risk, worst=self.scenario.worst)
 
     @property
-    def exceeded(self) -> bool:
-        """Whether a risk may exceed the accepted one."""
-        limit = self.scenario.accepted
-        return limit is not None and any(r.interval[1] > limit for row in self.risks for r in row)
+    def verdict(self) -> Verdict | None:
+        """Whether the accepted risk is kept by all releases together; None without one."""
+        scenario = self.scenario
+        if scenario.accepted is None:
+            return None
+        cases = [(n, risk) for (n, _), risk in zip(scenario.threats, self.joint, strict=True)]
+        return judge(cases, scenario.accepted, worst=scenario.worst)
+
+    @property
+    def code(self) -> int:
+        """The exit code of a command."""
+        return 0 if self.verdict is None else self.verdict.code
 
     def to_dict(self) -> dict[str, Any]:
         """The answers as plain data.
@@ -90,7 +110,7 @@ class Answers:
         Returns
         -------
         dict
-            With keys title, accepted, exceeded, answers and audits.
+            With keys title, accepted, verdict, together, answers and audits.
 
         """
         scenario = self.scenario
@@ -110,7 +130,11 @@ class Answers:
         return {
             "title": scenario.title,
             "accepted": scenario.accepted,
-            "exceeded": self.exceeded,
+            "verdict": None if self.verdict is None else self.verdict.to_dict(),
+            "together": [
+                {"threat": name, "risk": risk.to_dict()}
+                for (name, _), risk in zip(scenario.threats, self.joint, strict=True)
+            ],
             "answers": cells,
             "audits": audits,
         }
@@ -143,8 +167,8 @@ def answer(
     --------
     >>> import dprad
     >>> answers = dprad.scenario.answer(dprad.scenario.builtin(), plans=False, audits=False)
-    >>> answers.exceeded
-    True
+    >>> answers.verdict.outcome
+    'exceeded'
 
     """
     about = scenario.audit or {}
@@ -153,35 +177,103 @@ def answer(
             f"{scenario.name} asks to import and run {about['function']!r}. If you trust that "
             "code, allow it: --allow-code (in Python: allow_code=True)."
         )
-    rows = [
-        [_cell(scenario, release, name, question, plans) for name, question in scenario.questions]
+    risks = [
+        [_risk(release, name, question) for name, question in scenario.questions]
         for release in scenario.releases
+    ]
+    joint = risks[0] if len(scenario.releases) == 1 else _jointly(scenario)
+    planned = [
+        _plans(scenario, release, row) if plans else [(None, None)] * len(row)
+        for release, row in zip(scenario.releases, risks, strict=True)
     ]
     return Answers(
         scenario=scenario,
-        risks=tuple(tuple(risk for risk, _, _ in row) for row in rows),
-        plans=tuple(tuple(plan for _, plan, _ in row) for row in rows),
-        reasons=tuple(tuple(reason for _, _, reason in row) for row in rows),
+        joint=tuple(joint),
+        risks=tuple(map(tuple, risks)),
+        plans=tuple(tuple(plan for plan, _ in row) for row in planned),
+        reasons=tuple(tuple(reason for _, reason in row) for row in planned),
         audits=tuple(_audits(scenario)) if audits and scenario.audit is not None else (),
     )
 
 
-def _cell(
-    scenario: Scenario, release: Release, name: str, question: Question, planned: bool
-) -> tuple[Risk, Calibration | None, Reason | None]:
-    """A release against an attacker: its risk, and the noise for the accepted risk or why there
-    is none.
-    """
+def _risk(release: Release, name: str, question: Question) -> Risk:
     try:
-        risk = release.risk(question, Sampling())
+        return release.risk(question, Sampling())
     except DpradError as error:
         raise DpradError(f"{release.name}, against {name}: {error}") from None
-    if scenario.accepted is None or not planned:
-        return risk, None, None
-    try:
-        return risk, release.plan(question, scenario.accepted, Sampling()), None
-    except DpradError as error:
-        return risk, None, Reason.of(error)
+
+
+def _jointly(scenario: Scenario) -> list[Risk]:
+    """All releases together, for every attacker: from the composed promise, and by the joint
+    posterior for the largest, until that is no longer the largest.
+    """
+    releases, questions = scenario.releases, [question for _, question in scenario.questions]
+    risks = [promised(releases, question) for question in questions]
+    seen: dict[int, Risk] = {}
+    while True:
+        ends = [1.0 if risk is None else upper(risk, worst=scenario.worst) for risk in risks]
+        k = max(range(len(ends)), key=ends.__getitem__)
+        if k in seen:
+            return [risk for risk in risks if risk is not None]
+        tell("attackers", len(seen), len(questions))
+        seen[k] = risks[k] = together(releases, questions[k])
+
+
+def together(releases: Sequence[Release], question: Question, trials: int = 20_000) -> Risk:
+    """The risk of all releases together: by the joint posterior where all are mechanisms, and by
+    the composed promise; the smaller counts.
+    """
+    if len(releases) == 1:
+        return releases[0].risk(question, Sampling())
+    subjects = [r.subject(question.prior, question.threat) for r in releases]
+    run = [m for m in subjects if isinstance(m, Mechanism)]
+    found = promised(releases, question)
+    if len(run) == len(subjects):
+        asked = list(zip(run, (r.query for r in releases), strict=True))
+        seen = Together.of(asked, question)
+        draws = int(min(trials, max(FEWEST, WORK / seen.reads_codes)))
+        if not seen.costly and draws * seen.reads_codes <= 2 * WORK:
+            exact = answer_of(seen, replace(question, query=None), Sampling(trials=draws))
+            if found is None or exact.interval[1] < found.interval[1]:
+                found = exact
+    if found is None:
+        raise DpradError(
+            "the releases cannot be added up: one has neither a likelihood nor a promise."
+        )
+    return found
+
+
+def promised(releases: Sequence[Release], question: Question) -> Risk | None:
+    """What the composed promise of all releases allows; None if one promises nothing."""
+    subjects = [r.subject(question.prior, question.threat) for r in releases]
+    promises = [m.guarantee if isinstance(m, Mechanism) else m for m in subjects]
+    known = [p for p in promises if p is not None]
+    if len(known) < len(promises):
+        return None
+    promise = known[0].compose(*known[1:])
+    return answer_of(promise, replace(question, query=None), Sampling())
+
+
+def _plans(
+    scenario: Scenario, release: Release, risks: list[Risk]
+) -> list[tuple[Calibration | None, Reason | None]]:
+    """For each attacker the noise for the accepted risk, or why there is none; with many attackers
+    only for the one who gains most.
+    """
+    if scenario.accepted is None:
+        return [(None, None)] * len(risks)
+    ends = [upper(risk, worst=scenario.worst) for risk in risks]
+    rows: list[tuple[Calibration | None, Reason | None]] = []
+    for end, (_, question) in zip(ends, scenario.questions, strict=True):
+        if len(risks) > FEW and end < max(ends):
+            rows.append((None, None))
+            continue
+        try:
+            made = release.plan(question, scenario.accepted, Sampling(), worst=scenario.worst)
+            rows.append((made, None))
+        except DpradError as error:
+            rows.append((None, Reason.of(error)))
+    return rows
 
 
 def _audits(scenario: Scenario) -> list[tuple[str, Audit]]:

@@ -7,13 +7,10 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dprad.data.tables import names_of
-from dprad.data.text import Written
 from dprad.errors import DpradError, column
 from dprad.game.question import Question
 from dprad.mechanisms import catalogue
@@ -21,11 +18,15 @@ from dprad.model.guarantees import KINDS
 from dprad.model.predicates import comparisons, is_predicate
 from dprad.model.priors import Prior
 from dprad.model.threats import Threat
+from dprad.show.scenario.population import attempt, columns_of, prior_of
 from dprad.show.scenario.release import Release
-from dprad.show.scenario.schema import SOURCES, Table, Wrong, structure
+from dprad.show.scenario.schema import Table, Wrong, structure
+from dprad.verbs.attackers import standard
 
 # Most bytes of a scenario file.
 LONGEST = 1_000_000
+# What is said about a decision.
+DECIDED = ("by", "on", "review")
 # Dotted keys with this many dots take the parser quadratic time.
 DEEP = 30
 # What a key is made of (groups: a dot; the rest of it), and everything else, in linear time.
@@ -60,6 +61,11 @@ class Scenario:
         The releases.
     accepted
         The accepted risk, or None.
+    worst
+        Whether that is for the most exposed person, not for the average over people.
+    decided
+        Who accepted it (``by``), when (``on``), and when that is looked at again (``review``), as
+        far as the file says.
     audit
         The audit, as in the file, or None.
     folder
@@ -81,6 +87,8 @@ class Scenario:
     questions: tuple[tuple[str, Question], ...]
     releases: tuple[Release, ...]
     accepted: float | None
+    worst: bool
+    decided: dict[str, str]
     audit: Table | None
     folder: Path
 
@@ -188,14 +196,18 @@ def _meaning(checked: Table, text: str, folder: Path, wrong: Wrong) -> Scenario 
     population = checked.get("population", usual)
     prior = None
     if ("population", 0) not in spoiled:
-        prior = _attempt(lambda: _prior(population, folder), ("population", 0), wrong)
+        prior = attempt(lambda: prior_of(population, folder), ("population", 0), wrong)
     if not checked["releases"] and ("releases", 0) not in spoiled:
         wrong.add((), "there must be at least one [[releases]]: a mechanism, or a promise.")
-    columns = prior.columns if prior is not None else _columns(population, folder, wrong)
-    threats = _questions(checked["threats"], prior, columns, spoiled, wrong)
+    columns = prior.columns if prior is not None else columns_of(population, folder, wrong)
+    threats = _questions(checked, prior, columns, spoiled, wrong)
     releases = []
     for k, table in enumerate(checked["releases"], 1):
-        releases.append(_release(table, k, wrong, ("releases", k) in spoiled))
+        made = _release(table, k, wrong, ("releases", k) in spoiled)
+        plain = made is not None and made.mechanism is not None and made.query is None
+        if made is not None and plain and not checked["threats"] and len(columns or ()) > 1:
+            made = replace(made, query=list(columns or ()))  # the attackers have many targets
+        releases.append(made)
         if releases[-1] is None or prior is None:
             _known(table, columns, k, wrong)
         else:
@@ -214,6 +226,8 @@ def _meaning(checked: Table, text: str, folder: Path, wrong: Wrong) -> Scenario 
         questions=tuple(threats),
         releases=tuple(r for r in releases if r is not None),
         accepted=checked.get("accepted", {}).get("risk"),
+        worst=checked.get("accepted", {}).get("worst", False),
+        decided={k: v for k, v in checked.get("accepted", {}).items() if k in DECIDED},
         audit=audit,
         folder=folder,
     )
@@ -227,7 +241,7 @@ def _fits(
     if not asked and release.query is not None:
         asked = [Question.of(prior)]
     for question in asked:
-        _attempt(lambda q=question: release.check(q), ("releases", k), wrong)  # type: ignore[misc]
+        attempt(lambda q=question: release.check(q), ("releases", k), wrong)  # type: ignore[misc]
 
 
 def _known(table: Table, columns: tuple[str, ...] | None, k: int, wrong: Wrong) -> None:
@@ -237,7 +251,7 @@ def _known(table: Table, columns: tuple[str, ...] | None, k: int, wrong: Wrong) 
         return
     if isinstance(query, str) and is_predicate(query, columns):
         read = lambda: [part.name for part in comparisons(query)]  # noqa: E731
-        query = _attempt(read, ("releases", k, "query"), wrong) or []
+        query = attempt(read, ("releases", k, "query"), wrong) or []
     _named([query] if isinstance(query, str) else query, columns, "query", ("releases", k), wrong)
 
 
@@ -245,28 +259,35 @@ def _named(
     names: Any, columns: tuple[str, ...], key: str, place: tuple[str, int], wrong: Wrong
 ) -> None:
     for name in names:
-        _attempt(lambda n=name: column(n, columns, name=key), (*place, key), wrong)  # type: ignore[misc]
+        attempt(lambda n=name: column(n, columns, name=key), (*place, key), wrong)  # type: ignore[misc]
 
 
 def _questions(
-    tables: list[Table],
+    checked: Table,
     prior: Prior | None,
     columns: tuple[str, ...] | None,
     spoiled: frozenset[tuple[str, int]],
     wrong: Wrong,
 ) -> list[tuple[str, Question]]:
-    """Attackers by name, each with a prepared question."""
+    """Attackers by name, each with a prepared question; a standard set if none is named."""
+    sensitive = checked.get("sensitive")
+    if not checked["threats"] and ("threats", 0) not in spoiled:
+        known = Prior.unknown() if prior is None else prior
+        usual = attempt(lambda: standard(known, sensitive), ("", 0, "sensitive"), wrong) or []
+        return [(name, Question.of(known, threat)) for name, threat in usual]
+    if sensitive is not None:
+        wrong.add(("", 0, "sensitive"), "sensitive columns are for attackers that are not named.")
     questions = []
-    for k, table in enumerate(tables or [{}], 1):
+    for k, table in enumerate(checked["threats"], 1):
         arguments = {key: v for key, v in table.items() if key != "name"}
-        place = ("threats", k) if tables else ()
+        place = ("threats", k)
 
         def asked(given: Table = arguments) -> Question:
             threat = Threat(**given)
             return Question.of(Prior.unknown() if prior is None else prior, threat)
 
         whole = place not in spoiled and ("threats", 0) not in spoiled
-        question = _attempt(asked, place, wrong) if whole else None
+        question = attempt(asked, place, wrong) if whole else None
         if question is not None:
             questions.append((table.get("name", f"attacker {k}"), question))
         if columns is not None and (prior is None or not whole):
@@ -286,74 +307,6 @@ def _audited(
         wrong.add(("audit", 0), "there is nothing to audit: no mechanism above, and no function.")
     if prior is not None and prior.kind != "finite":
         wrong.add(("audit", 0), "an audit needs a population: records to call the function on.")
-
-
-def _attempt(make: Callable[[], Any], place: tuple[Any, ...], wrong: Wrong) -> Any:
-    try:
-        return make()
-    except DpradError as error:
-        wrong.add(place, str(error))
-        return None
-
-
-def _prior(population: Table, folder: Path) -> Prior:
-    named = [s for s in SOURCES if s in population]
-    if len(named) != 1:
-        what = " and ".join(named) if named else "none"
-        raise DpradError(f"give one of {', '.join(SOURCES)}, but got {what}.")
-    source = named[0]
-    about = {k: v for k, v in population.items() if k not in SOURCES}
-    of_data = {"columns", "weight", "missing", "domain", "encoding", "decimal"}
-    allowed = {"data": of_data, "builtin": {"columns"}}
-    for key in about:
-        if key not in allowed.get(source, ()):
-            raise DpradError(f"{key!r} does not go with {source}.")
-    if source == "unknown":
-        return Prior.unknown()
-    if source == "uniform":
-        return Prior.uniform(population["uniform"])
-    if source == "counts":
-        return Prior.from_counts(_numbers(population["counts"]))
-    if source == "builtin":
-        from dprad.data import patients
-
-        return patients.prior(about.get("columns"))
-    domain = about.pop("domain", None)
-    if domain is not None:
-        domain = range(domain[0], domain[1] + 1)
-    return Prior.from_data(_path(population, folder), domain=domain, **about)
-
-
-def _path(population: Table, folder: Path) -> str:
-    path = Path(population["data"])
-    return str(path if path.is_absolute() else folder / path)
-
-
-def _columns(population: Table, folder: Path, wrong: Wrong) -> tuple[str, ...] | None:
-    """The columns of a population that could not be counted, if they can be told."""
-    named = [s for s in SOURCES if s in population]
-    if len(named) != 1 or named[0] == "unknown" or ("population", 0, "encoding") in wrong.keys:
-        return None
-    names: Any = ("value",)
-    if named[0] == "builtin":
-        from dprad.data.patients import COLUMNS
-
-        names = COLUMNS
-    elif named[0] == "data":
-        written = Written.of(population.get("encoding"), ".")
-        read = lambda: names_of(_path(population, folder), written=written)  # noqa: E731
-        names = _attempt(read, ("population", 0), wrong)
-    chosen = population.get("columns", [])
-    if names is not None and chosen and set(chosen) <= set(names):
-        names = chosen
-    return None if names is None else tuple(names)
-
-
-def _numbers(counts: Table) -> dict[Any, float]:
-    """Keys of a TOML table are text; if all look like whole numbers, they are."""
-    if all(re.fullmatch(r"-?(0|[1-9]\d*)", k) for k in counts):
-        return {int(k): v for k, v in counts.items()}
-    return dict(counts)
 
 
 def _release(table: Table, k: int, wrong: Wrong, spoiled: bool) -> Release | None:
@@ -381,7 +334,7 @@ def _promised(table: Table, numbers: Table, k: int, wrong: Wrong) -> Release | N
     alone = [key for key in table if key not in promised]
     for key in alone:
         wrong.add(("releases", k, key), f"{key!r} needs a mechanism, which is missing.")
-    if alone or _attempt(lambda: catalogue.promise(numbers), ("releases", k), wrong) is None:
+    if alone or attempt(lambda: catalogue.promise(numbers), ("releases", k), wrong) is None:
         return None
     numbered = ", ".join(v if isinstance(v, str) else f"{k} = {v:g}" for k, v in numbers.items())
     return Release(table.get("name", f"a promise ({numbered})"), None, numbers, None)

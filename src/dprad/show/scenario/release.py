@@ -77,11 +77,19 @@ class Release:
         subject = self.subject(question.prior, question.threat)
         return answer(subject, self.posed(question), sampling)
 
-    def plan(self, question: Question, max_risk: float, sampling: Sampling) -> Calibration:
-        """The least noise for an accepted risk."""
+    @property
+    def rising(self) -> bool:
+        """Whether more of the parameter means more risk."""
+        return catalogue.NUMBERS[self.parameter].rising is not False
+
+    def plan(
+        self, question: Question, max_risk: float, sampling: Sampling, *, worst: bool = False
+    ) -> Calibration:
+        """The least noise for an accepted risk, on average or of the most exposed person."""
         if self.mechanism is None and self.parameter == TV.name:
             raise DpradError("a total variation cannot be calibrated: calibrate a mechanism.")
         family, arguments = self.parts(question.prior, question.threat, without=self.parameter)
         posed = self.posed(question)
         dial = Dial.of(family, self.parameter, None, arguments, posed)
-        return turned(dial, posed, max_risk, sampling)
+        measure = "worst" if worst else "rad"
+        return turned(dial, posed, max_risk, sampling, measure=measure)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from datetime import date, datetime
 from typing import Any
 
 from dprad.data.text import Written
@@ -31,6 +32,18 @@ def _text(value: Any, name: str) -> Any:
     if not isinstance(value, str) or not value.strip():
         raise DpradError(f"{name} must be text, but is {value!r}.")
     return value
+
+
+def _date(value: Any, name: str) -> str:
+    """A date, written as text or as TOML's own."""
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return value.isoformat()
+    try:
+        if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", _text(value, name), re.ASCII):
+            raise ValueError
+        return date.fromisoformat(value).isoformat()
+    except (ValueError, DpradError):
+        raise DpradError(f'{name} must be a date, as in "2030-01-31", but is {value!r}.') from None
 
 
 def _names(value: Any, name: str) -> Any:
@@ -143,6 +156,7 @@ POPULATION: Checks = {
     "encoding": _encoding,
     "decimal": _word(".", ","),
     "domain": _domain,
+    "whole": _yes,
 }
 THREAT: Checks = {
     "name": _text,
@@ -158,7 +172,7 @@ RELEASE: Checks = {
     **{name: _declared(p) for name, p in catalogue.NUMBERS.items()},
     "neighbours": _word(REPLACE_ONE, ADD_REMOVE),
 }
-ACCEPTED: Checks = {"risk": _share}
+ACCEPTED: Checks = {"risk": _share, "worst": _yes, "by": _text, "on": _text, "review": _date}
 AUDIT: Checks = {
     "trials": _whole(10, 10_000_000),
     "function": _text,
@@ -167,6 +181,7 @@ AUDIT: Checks = {
 }
 TOP = {
     "title": _text,
+    "sensitive": _names,
     "population": POPULATION,
     "threats": THREAT,
     "releases": RELEASE,
@@ -238,8 +253,8 @@ def structure(raw: Table, wrong: Wrong) -> Table:
             what = repr(key) if records_shown() or did_you_mean(key, TOP) else "this"
             wrong.spoiled |= {(name, 0) for name in TOP if did_you_mean(key, [name])}
             wrong.add(place, f"{what} is not allowed here. {known}")
-        elif key == "title":
-            _check(key, value, _text, ("", 0, key), good, wrong)
+        elif key in ("title", "sensitive"):
+            _check(key, value, TOP[key], ("", 0, key), good, wrong)
         elif key in MANY:
             if not isinstance(value, list) or not all(isinstance(v, Mapping) for v in value):
                 wrong.add(place, f"{key} must be written as [[{key}]], once for each.")

@@ -7,14 +7,12 @@ so that a slow question blocks nobody and ends when another one is asked.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import Any
 
 from htmltools import HTML, TagList, tags
-from shiny import App, Inputs, Outputs, Session, reactive, render, ui
+from shiny import App, Inputs, Outputs, Session, reactive, render, req, ui
 
-from dprad.errors import DpradError, NothingToCalibrateError
-from dprad.model import explain
+from dprad.errors import DpradError
 from dprad.model.results import Calibration, Risk
 from dprad.runtime.bench import Bench
 from dprad.show import plots
@@ -22,37 +20,56 @@ from dprad.show.plots.style import svg
 from dprad.show.report.page import html_of
 from dprad.show.scenario import Scenario
 from dprad.show.scenario import answer as answer_scenario
-from dprad.show.web.controls import Controls
-from dprad.show.web.page import dots, page, sentence
-from dprad.show.web.question import (
+from dprad.show.scenario.advice import Advice
+from dprad.show.scenario.release import Release
+from dprad.show.web import drawn
+from dprad.show.web.controls import Controls, Waiting
+from dprad.show.web.field import field
+from dprad.show.web.page import page
+from dprad.show.web.population import (
+    GAUSSIAN,
     PROMISE,
+    RELEASE,
     SLIDERS,
     Population,
-    Question,
+    menu,
     of_scenario,
     parameter_of,
     patients,
+    readable,
+    released,
     uniform,
 )
+from dprad.show.web.question import Question, Told
 
-# Seconds that an answer, a calibration, a line of the chart and a report may take.
-ANSWER, PLAN, LINE, REPORT = 20.0, 30.0, 20.0, 120.0
+# Seconds that the answer about an attacker, a calibration, a line of the chart and a report may
+# take; and after how many no further attacker is asked about.
+ANSWER, PLAN, LINE, REPORT, TOTAL = 20.0, 30.0, 20.0, 120.0, 60.0
+# Seconds in which changes are collected before they are asked about, and between two looks.
+PAUSE, LOOK = 0.1, 0.25
 POINTS = 12
 # Lines of charts that are kept.
 LINES = 40
 USUAL = (PROMISE, "grr", "oue", "laplace")
-_KINDS = {"exact": "exact", "estimate": "an estimate", "upper-bound": "a bound: never more"}
 
 
 def make_app(scenario: Scenario | None = None, bench: Bench | None = None) -> App:
-    """The page, with a scenario's population and first question if there is one."""
-    places = _populations(scenario)
-    first = _first(scenario, places)
-    accepted = 0.1 if scenario is None or scenario.accepted is None else scenario.accepted
+    """The page, with a scenario's population, attackers and releases if there is one."""
+    places = {"patients": patients(), "uniform": uniform(20)}
+    opening = [("grr", 1.0, "diagnosis")]
+    accepted, worst = 0.1, False
+    if scenario is not None:
+        places = {"scenario": of_scenario(scenario), **places}
+        opening = [
+            (f"{RELEASE} {k}", float(r.numbers[r.parameter]), "")
+            for k, r in enumerate(scenario.releases)
+        ]
+        accepted = 0.1 if scenario.accepted is None else scenario.accepted
+        worst = scenario.worst
     shared = Bench() if bench is None else bench
 
-    def server(input: Inputs, output: Outputs, session: Session) -> None:  # noqa: A002, ARG001
-        controls = Controls(input, session, places, first, shared)
+    def server(input: Inputs, output: Outputs, session: Session) -> None:  # noqa: A002
+        controls = Controls(input, output, session, places, opening, shared)
         told = _told(controls, shared)
         _answer(told)
         _plan(controls, told, shared)
@@ -60,122 +77,126 @@ def make_app(scenario: Scenario | None = None, bench: Bench | None = None) -> Ap
         _elsewhere(controls, told, shared)
         session.on_ended(controls.cancel)
 
-    app = App(page(places, first, accepted), server)
+    app = App(page(places, accepted, worst, len(opening)), server)
     app.sanitize_errors = True
     return app
 
 
-def _populations(scenario: Scenario | None) -> dict[str, Population]:
-    places = {"patients": patients(), "uniform": uniform(20)}
-    if scenario is not None and scenario.prior.kind == "finite":
-        places = {"scenario": of_scenario(scenario), **places}
-    return places
-
-
-def _first(scenario: Scenario | None, places: dict[str, Population]) -> Question:
-    """The question with which the page opens."""
-    if scenario is None or "scenario" not in places:
-        return Question(population=places["patients"], target="diagnosis")
-    threat, release = scenario.threats[0][1], scenario.releases[0]
-    target = threat.target[0] if threat.target and len(threat.target) == 1 else None
-    knows = threat.knows if isinstance(threat.knows, str) else list(threat.knows)  # type: ignore[arg-type]
-    place, mechanism = places["scenario"], "release 0"
-    return Question(
-        population=place,
-        knows=knows,
-        target=target,
-        eta=threat.eta if threat.loss == "absolute" else 0.0,
-        mechanism=mechanism,
-        value=float(release.numbers[parameter_of(place, mechanism)]),
-    )
+def _latest(task: Any) -> Any:
+    """The result; until there is one, what is on the page stays, in grey."""
+    req(task.status() not in ("running", "cancelled"), cancel_output="progress")
+    return task.result()
 
 
 def _told(controls: Controls, bench: Bench) -> Any:
-    """The latest question and its risk, or a sentence that says what is wrong."""
+    """The latest question with its risks, or a sentence that says what is wrong."""
+    count = [0, 0]  # attackers that are done, and all
 
     @reactive.extended_task
-    async def ask(asked: Question | None, problem: str) -> tuple[Question | None, Any, str]:
+    async def ask(asked: Question | None, problem: str) -> Told | str:
+        count[:] = [0, 0 if asked is None else len(asked.attackers)]
+        await asyncio.sleep(PAUSE)
         if asked is None:
-            return None, None, problem
+            return problem
+        risks, spent = [], 0.0
         try:
-            return asked, await bench.run(Question.risk, asked, seconds=ANSWER), ""
+            for k in range(len(asked.attackers)):
+                row, took = await bench.run(Question.risks, asked, k, seconds=ANSWER)
+                risks.append(row)
+                spent, count[0] = spent + took, k + 1
+                if spent > TOTAL and k + 1 < len(asked.attackers):
+                    raise DpradError(
+                        f"this takes more than {TOTAL:g} seconds, too long for the page. Choose "
+                        "fewer columns or attackers, or use Python."
+                    )
         except DpradError as error:
-            return None, None, str(error)
+            return str(error)
+        return Told(asked, tuple(risks))
 
     controls.tasks.append(ask)
 
     @reactive.effect
     def _ask() -> None:
         try:
+            if isinstance(controls.place(), Waiting):
+                return
             asked, problem = controls.question(), ""
         except DpradError as error:
             asked, problem = None, str(error)
         ask.cancel()
         ask(asked, problem)
 
-    return ask.result
+    @render.ui
+    def progress() -> Any:
+        now = controls.place()
+        if isinstance(now, Waiting):
+            return drawn.progress(now, 0, 0)
+        if ask.status() not in ("running", "cancelled"):
+            return None
+        reactive.invalidate_later(LOOK)
+        return drawn.progress("Computing", *count)
+
+    @reactive.calc
+    def told() -> Told | str:
+        req(not isinstance(controls.place(), Waiting), cancel_output="progress")
+        found: Told | str = _latest(ask)
+        return found
+
+    return told
 
 
 def _answer(told: Any) -> None:
+    """What is wrong is said here, and nowhere else."""
+
+    def shown(draw: Any) -> Any:
+        found = told()
+        return None if isinstance(found, str) else draw(found)
+
+    @render.ui
+    def verdict() -> Any:
+        return shown(drawn.verdict)
+
     @render.ui
     def answer() -> Any:
-        asked, risk, problem = told()
-        if asked is None:
-            return sentence(problem)
-        return TagList(
-            tags.p(str(risk), class_="lead", id="sentence"),
-            dots(risk),
-            tags.p(
-                "Extra risk of taking part: ",
-                tags.span(explain.number(risk), class_="number", id="rad"),
-                f" ({_KINDS[risk.kind]})",
-            ),
-            tags.p(asked.error(), id="error"),
-            tags.details(
-                tags.summary("Assumptions and details"),
-                tags.ul(*[tags.li(line) for line in risk.assumptions]),
-                class_="soft",
-            ),
-        )
+        found = told()
+        return drawn.problem(found) if isinstance(found, str) else drawn.answer(found)
+
+    @render.ui
+    def attackers() -> Any:
+        return shown(drawn.attackers)
 
 
 def _plan(controls: Controls, told: Any, bench: Bench) -> None:
     """How much noise for the accepted risk."""
 
     @reactive.extended_task
-    async def find(
-        asked: Question | None, problem: str, limit: float | None
-    ) -> Calibration | DpradError:
-        if asked is None or limit is None:
-            return DpradError(problem or "give a risk between 0 and 1.")
+    async def find(found: Told) -> tuple[Told, Calibration | Advice | DpradError | None]:
         try:
-            plan: Calibration = await bench.run(
-                Question.plan, asked, float(limit), seconds=PLAN, long=True
-            )
+            work = (Question.plan, found.asked, found.cases[0][0])
+            return found, await bench.run(*work, seconds=PLAN, long=True)
         except DpradError as error:
-            return error
-        return plan
+            return found, error
 
     controls.tasks.append(find)
 
     @reactive.effect
     def _find() -> None:
-        asked, _, problem = told()
+        found = told()
         find.cancel()
-        find(asked, problem, controls.input.accepted())
+        if not isinstance(found, str) and found.asked.accepted is not None:
+            find(found)
 
     @render.ui
     def plan() -> Any:
-        result = find.result()
-        if isinstance(result, NothingToCalibrateError):
-            return tags.p(str(result))
+        found = told()
+        if isinstance(found, str):
+            return None
+        if found.asked.accepted is None:
+            return tags.p("Give an accepted risk first.")
+        asked, result = _latest(find)
         if isinstance(result, DpradError):
-            return sentence(str(result))
-        value = explain.safely(result.value, result.rising)
-        return tags.p(
-            f"Set {result.parameter} to ", tags.strong(value, id="needed"),
-            f". {explain.calibration(result).splitlines()[0]}",
-        )  # fmt: skip
+            return drawn.plan(result, asked) or tags.p(str(result))
+        return drawn.plan(result, asked)
 
 
 class _Lines:
@@ -185,99 +206,139 @@ class _Lines:
         self.bench = bench
         self.drawn: dict[Any, list[Risk] | None] = {}
 
-    async def line(self, asked: Question, values: list[float]) -> list[Risk] | None:
+    async def line(
+        self, asked: Question, k: int, release: Release, values: list[float]
+    ) -> list[Risk] | None:
         """Risks at all values; None if it cannot be drawn."""
-        known = asked.knows if isinstance(asked.knows, str) else tuple(asked.knows)
+        others = sorted((n, str(v)) for n, v in release.numbers.items() if n != release.parameter)
         # the population itself, not its address, which another one may get
-        key = (asked.population, known, asked.target, asked.eta, asked.mechanism, values[-1])
+        what = (release.mechanism, str(release.query), *others)
+        key = (asked.population, asked.attackers[k][1], what, values[-1])
         if key not in self.drawn:
             while len(self.drawn) >= LINES:
                 self.drawn.pop(next(iter(self.drawn)))
             try:
                 self.drawn[key] = await self.bench.run(
-                    Question.line, asked, values, seconds=LINE, long=True
+                    Question.line, asked, k, release, values, seconds=LINE, long=True
                 )
             except DpradError:
                 self.drawn[key] = None
         return self.drawn.get(key)
 
 
+def _others(population: Population, release: Release) -> list[str]:
+    """Mechanisms that could take the place of a release: same column, same parameter."""
+    columns = population.prior.columns
+    reads = release.query if isinstance(release.query, str) else ""
+    place = reads if reads in columns and len(columns) > 1 else ""
+    able = [n for n, places in readable(population).items() if place in places]
+    return [
+        name
+        for name in (PROMISE, GAUSSIAN, *able)
+        if parameter_of(population, name) == release.parameter
+    ]
+
+
 def _chart(controls: Controls, told: Any, bench: Bench) -> None:
-    """Risk against the noise, for the chosen mechanism and others."""
+    """Risk against the noise, for the first release alone and others in its place."""
     kept = _Lines(bench)
+    offered: reactive.Value[dict[str, str]] = reactive.Value({})
+
+    @reactive.effect
+    def _offer() -> None:
+        found = told()
+        if isinstance(found, str):
+            return
+        asked, release = found.asked, found.asked.releases[0]
+        titles = menu(asked.population)
+        names = [n for n in _others(asked.population, release) if n != release.mechanism]
+        choices = {n: titles[n] for n in names}
+        with reactive.isolate():
+            if offered() != choices:
+                offered.set(choices)
 
     @render.ui
     def others() -> Any:
-        choices = controls.menu()
+        choices = offered()
         if not choices:
             return None
         usual = [m for m in USUAL if m in choices]
-        return ui.input_checkbox_group("compared", None, choices, selected=usual, inline=True)
+        boxes = ui.input_checkbox_group("compared", None, choices, selected=usual, inline=True)
+        return field("compared", boxes)
 
     @reactive.extended_task
-    async def draw(asked: Question, names: tuple[str, ...]) -> tuple[Question, dict[str, Any]]:
-        parameter = asked.parameter
-        top = max(SLIDERS[parameter][1], asked.value)
+    async def draw(found: Told, names: tuple[str, ...]) -> tuple[Told, dict[str, Any]]:
+        asked, k, own = found.asked, found.strongest, found.asked.releases[0]
+        now = float(own.numbers[own.parameter])
+        top = max(SLIDERS[own.parameter][1], now)
         values = [top * (i + 1) / POINTS for i in range(POINTS)]
-        several = [replace(asked, mechanism=name) for name in names]
-        alike = [other for other in several if other.parameter == parameter]
-        lines = await asyncio.gather(*[kept.line(other, values) for other in alike])
-        pairs = zip(alike, lines, strict=True)
-        return asked, {other.release.name: (values, risks) for other, risks in pairs if risks}
+        reads = own.query if isinstance(own.query, str) else ""
+        several = {own.name: own}
+        for name in names:
+            other = released(asked.population, name, now, reads=reads)
+            title = f"any with this {own.parameter}" if other.mechanism is None else other.name
+            several.setdefault(title, other)
+        lines = await asyncio.gather(*[kept.line(asked, k, r, values) for r in several.values()])
+        pairs = zip(several, lines, strict=True)
+        return found, {name: (values, risks) for name, risks in pairs if risks}
 
     controls.tasks.append(draw)
 
     @reactive.effect
     def _draw() -> None:
-        asked, _, _ = told()
-        if asked is not None:
-            more = [n for n in controls.input.compared() if n != asked.mechanism]
+        found = told()
+        if not isinstance(found, str):
+            chosen = controls.input.compared() if "compared" in controls.input else ()
+            names = [n for n in chosen if n in offered()]
             draw.cancel()
-            draw(asked, (asked.mechanism, *more)[:5])
+            draw(found, tuple(names)[:4])
 
     @render.ui
     def chart() -> Any:
-        _, _, problem = told()
-        if problem:
-            return sentence(problem)
-        asked, lines = draw.result()
+        if isinstance(told(), str):
+            return None
+        found, lines = _latest(draw)
         if not lines:
             return None
+        asked = found.asked
+        own = asked.releases[0]
         picture = svg(
             lambda ax: plots.plot_risk(
                 lines,
                 ax=ax,
-                parameter=asked.parameter,
-                accepted=controls.input.accepted(),
-                at=asked.value,
+                parameter=own.parameter,
+                accepted=None if asked.worst else asked.accepted,
+                at=float(own.numbers[own.parameter]),
             ),
-            label=f"Extra risk against {asked.parameter}",
+            label=f"Extra risk against {own.parameter}",
         )
-        return tags.div(HTML(picture), class_="chart")
+        alone = "The first release alone, on" if len(asked.releases) > 1 else "On"
+        said = f"{alone} average over people; {found.cases[0][0]}."
+        return tags.div(HTML(picture), tags.p(said, class_="soft"), class_="chart")
 
 
 def _elsewhere(controls: Controls, told: Any, bench: Bench) -> None:
     """The same question in Python, as a command, as a scenario, and as a report."""
-    input = controls.input  # noqa: A001
 
     @render.ui
     def elsewhere() -> Any:
-        asked, _, problem = told()
-        if asked is None:
-            return sentence(problem)
+        found = told()
+        if isinstance(found, str):
+            return None
+        asked = found.asked
         return TagList(
             tags.pre(asked.python(), id="python"), tags.pre(asked.command(), id="command")
         )
 
     @render.download_button(filename="scenario.toml")
     def scenario() -> Any:
-        yield controls.question().toml(input.accepted())
+        yield controls.question().toml()
 
     @render.download_button(filename="report.html")
     async def report() -> Any:
-        asked = controls.question().scenario(input.accepted())
+        asked = controls.question()
         yield await bench.run(_report, asked, seconds=REPORT, long=True)
 
 
-def _report(asked: Scenario) -> str:
-    return html_of(answer_scenario(asked), "dprad report scenario.toml -o report.html")
+def _report(asked: Question) -> str:
+    return html_of(answer_scenario(asked.scenario()), "dprad report scenario.toml -o report.html")

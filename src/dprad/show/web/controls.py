@@ -1,34 +1,44 @@
-"""The inputs of the page: population, attacker, release, and the slider."""
+"""The inputs of the page as one question: population, attackers, releases, accepted risk."""
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
 from typing import Any
 
-from htmltools import TagList
-from shiny import Inputs, Session, reactive, render, ui
+from htmltools import TagList, tags
+from shiny import Inputs, Outputs, Session, reactive, render, ui
 
+from dprad.data.overview import Seen
 from dprad.errors import DpradError
-from dprad.model.parameters import EPSILON
+from dprad.model.threats import Threat
 from dprad.runtime.bench import Bench
+from dprad.show.web.cards import Attackers, Releases
+from dprad.show.web.field import field
 from dprad.show.web.guard import uploaded
-from dprad.show.web.question import (
-    PROMISE,
-    SLIDERS,
+from dprad.show.web.population import (
+    LIMITS,
     Population,
-    Question,
     from_file,
-    mechanisms_for,
-    parameter_of,
+    look,
+    menu,
+    picked,
     uniform,
 )
+from dprad.show.web.question import Question
+from dprad.verbs.attackers import MOST, standard
 
 LARGEST = 10_000
 # Seconds that reading a file may take.
 READ = 30.0
-NEAR = "A guess counts to within"
+# Most own attackers, and most releases unless a scenario has more.
+ATTACKERS, RELEASES = 3, 4
+
+
+class Waiting(str):
+    """Why there is no population yet: it is being read."""
+
+    __slots__ = ()
 
 
 class Controls:
@@ -37,37 +47,27 @@ class Controls:
     def __init__(
         self,
         input: Inputs,  # noqa: A002
+        output: Outputs,
         session: Session,
         places: dict[str, Population],
-        first: Question,
+        opening: list[tuple[str, float, str]],
         bench: Bench,
     ) -> None:
-        self.input, self.places, self.first = input, places, first
+        self.input, self.places = input, places
         self.tasks: list[Any] = []  # what is computed for this session
         self.place = _populations(input, session, places, bench, self.tasks)
         self.shape = _shape(self.place)
-        self.target = _target(input, self.shape, first)
-        self.menu = _menu(self.place, self.target)
-        _attacker(self)
-        _release(self)
-        _slider(self)
+        home = next(iter(places.values()))
+        number = max(RELEASES, len(opening))
+        first = (home, opening)
+        self.releases = Releases(input, output, self.place, self.shape, first, number)
+        self.attackers = Attackers(input, output, self.place, self.shape, ATTACKERS)
+        _who(self)
 
     def cancel(self) -> None:
         """Nobody waits for the answers any more."""
         for task in self.tasks:
             task.cancel()
-
-    def chosen(self) -> str:
-        """The mechanism by its name."""
-        return str(self.input.mechanism() if "mechanism" in self.input else self.first.mechanism)
-
-    def parameter(self) -> str:
-        """The parameter of the slider."""
-        name, now = self.chosen(), self.place()
-        here = self.first.population if isinstance(now, str) else now
-        if name.startswith("release") and not here.releases:
-            return EPSILON.name
-        return parameter_of(here, name)
 
     def question(self) -> Question:
         """All inputs together, whatever a client sent."""
@@ -79,37 +79,44 @@ class Controls:
             raise DpradError("this question cannot be understood.") from None
 
     def _question(self) -> Question:
-        """All inputs together."""
         now = self.place()
         if isinstance(now, str):
             raise DpradError(now)
-        value = self.input.value()
-        if value is None or value < 0:
-            raise DpradError(f"{self.parameter()} must be a number of at least 0.")
-        mechanism = self.input.mechanism()
-        everything = self.input.kind() == "everything"
-        guessed = not everything or mechanism != PROMISE
+        accepted = self.input.accepted()
+        if accepted is not None and not 0 <= accepted <= 1:
+            raise DpradError("the accepted risk must be between 0 and 1.")
+        who = self.input.who()
+        sensitive = self._sensitive(now) if who == "standard" else None
         return Question(
             population=now,
-            knows=self._knows(now),
-            target=self.target() if guessed else None,
-            eta=0.0 if everything else self._eta(now),
-            mechanism=mechanism,
-            value=float(value),
+            attackers=self._attackers(now, who, sensitive),
+            releases=self.releases.made(),
+            accepted=None if accepted is None else float(accepted),
+            worst=self.input.worst() == "worst",
+            standard=who == "standard",
+            sensitive=sensitive,
         )
 
-    def _knows(self, now: Population) -> Any:
-        kind = self.input.kind()
-        if kind != "columns":
-            return kind
-        return [c for c in self.input.columns() if c in now.prior.columns] or "nothing"
+    def _attackers(
+        self, now: Population, who: str, sensitive: tuple[str, ...] | None
+    ) -> tuple[tuple[str, Threat], ...]:
+        if who == "own":
+            return self.attackers.made(now.prior)
+        if who == "scenario" and now.attackers:
+            return now.attackers
+        return tuple(standard(now.prior, sensitive))
 
-    def _eta(self, now: Population) -> float:
+    def _sensitive(self, now: Population) -> tuple[str, ...] | None:
+        """The sensitive columns; None if all are."""
         columns = now.prior.columns
-        column = self.target() or (columns[0] if len(columns) == 1 else None)
-        if column is None or now.prior.column(column).dtype.kind not in "if":
-            return 0.0
-        return max(0.0, float(self.input.eta() or 0.0))
+        if len(columns) < 2 or "sensitive" not in self.input:
+            return None
+        ticked = self.input.sensitive()
+        if not ticked:
+            raise DpradError("tick at least one column that the attackers try to find out.")
+        named = tuple(c for c in columns if c in ticked)
+        # none: they are those of another table, about to change
+        return None if len(named) in (0, len(columns)) else named
 
 
 def _populations(
@@ -120,192 +127,174 @@ def _populations(
     tasks: list[Any],
 ) -> Any:
     """The population, or a sentence that says why there is none yet."""
+    file: reactive.Value[tuple[str, str]] = reactive.Value(("", ""))
 
     @reactive.extended_task
-    async def load(path: str, name: str) -> Population | str:
+    async def seen(path: str, name: str) -> list[Seen] | str:
         """In a process of its own, so that nobody else waits; errors become a sentence."""
         try:
-            read: Population = await bench.run(from_file, path, name, seconds=READ, long=True)
+            found: list[Seen] = await bench.run(look, path, name, seconds=READ, long=True)
+        except DpradError as error:
+            return str(error)
+        return found
+
+    @reactive.extended_task
+    async def load(path: str, name: str, columns: tuple[str, ...]) -> Population | str:
+        try:
+            work = (from_file, path, name, list(columns))
+            read: Population = await bench.run(*work, seconds=READ, long=True)
         except DpradError as error:
             return str(error)
         return read
 
-    tasks.append(load)
+    tasks += [seen, load]
 
     @reactive.effect
     @reactive.event(input.file)
-    def _load() -> None:
+    def _look() -> None:
         files = input.file()
         if files:
+            seen.cancel()
             load.cancel()
             try:
-                load(uploaded(files[0]["datapath"], _uploads(session)), str(files[0]["name"]))
+                path, name = uploaded(files[0]["datapath"], _uploads(session)), files[0]["name"]
             except (DpradError, KeyError, TypeError):
-                load(os.devnull, "the file")
+                path, name = os.devnull, "the file"
+            file.set((path, str(name)))
+            seen(path, str(name))
+
+    @render.ui
+    def columns() -> Any:
+        """The columns of the file, to pick from."""
+        found = seen.result()
+        if isinstance(found, str):
+            return None
+        able = {s.name: _row(s) for s in found if s.fits}
+        label = f"Columns of a record, {LIMITS.columns} at most (type, how many values)"
+        boxes = ui.input_checkbox_group("picked", label, able, selected=picked(found))
+        odd = [s.name for s in found if not s.fits]
+        said = f"Not offered, as their values are too long: {', '.join(odd)}." if odd else None
+        return TagList(field("picked", boxes), said and tags.p(said, class_="soft"))
+
+    counted: list[Any] = [None]  # what is counted last, or being counted
+
+    @reactive.effect
+    def _load() -> None:
+        found = seen.result()
+        if isinstance(found, str):
+            return
+        names = {s.name for s in found if s.fits}
+        given = input.picked() if "picked" in input else None
+        if given is None or not set(given) <= names:  # those of another file, or none yet
+            given = picked(found)
+        chosen = tuple(s.name for s in found if s.name in given)
+        if chosen and counted[0] != (file(), chosen):
+            counted[0] = (file(), chosen)
+            load.cancel()
+            load(*file(), chosen)
+
+    def from_upload() -> Population | str:
+        if seen.status() in ("initial", "running"):
+            new = seen.status() == "initial"
+            return "choose a file first." if new else Waiting("Reading the file")
+        if seen.status() != "success":
+            return Waiting("Reading the file")
+        found = seen.result()
+        if isinstance(found, str):
+            return found
+        if "picked" in input and not input.picked():
+            return "pick at least one column."
+        if load.status() == "error":
+            return "the file cannot be read."
+        return load.result() if load.status() == "success" else Waiting("Counting the rows")
 
     @reactive.calc
     def place() -> Population | str:
-        key = input.population()
-        if key == "uniform":
+        kind = input.population()
+        if kind == "uniform":
             size = input.size()
             if not size or not 1 <= size <= LARGEST:
                 return f"choose between 1 and {LARGEST:,} values."
             return uniform(int(size))
-        if key != "file":
-            return places[key]
-        if load.status() == "initial":
-            return "choose a file first."
-        return "reading the file ..." if load.status() == "running" else load.result()
+        now = from_upload() if kind == "file" else places[kind]
+        if isinstance(now, Population) and now.counted and "whole" in input and input.whole():
+            return now.whole()
+        return now
 
     return place
 
 
+def _row(seen: Seen) -> Any:
+    """A column in the list: name, type, how many values."""
+    return tags.span(
+        tags.span(seen.name, class_="name"),
+        tags.span(f"{seen.kind}, {seen.distinct:,}", class_="soft"),
+        class_="column",
+    )
+
+
 def _shape(place: Any) -> Any:
-    """The columns; new columns need new inputs, the same ones keep the selection."""
+    """What the inputs depend on; while it stays the same they keep what was chosen."""
     shape: reactive.Value[Any] = reactive.Value(None)
 
     @reactive.effect
     def _reshape() -> None:
         now = place()
-        known = None if isinstance(now, str) else (now.prior.columns, _numeric(now))
+        known = None
+        if not isinstance(now, str):
+            prior = now.prior
+            kinds = [prior.column(c).dtype.kind in "if" for c in prior.columns]
+            known = (prior.columns, kinds, menu(now), len(now.attackers))
         with reactive.isolate():
-            if shape() != known:
+            # while a file is counted again, the inputs stay
+            if shape() != known and not isinstance(now, Waiting):
                 shape.set(known)
 
     return shape
 
 
-def _target(input: Inputs, shape: Any, first: Question) -> Any:  # noqa: A002
-    @reactive.calc
-    def target() -> str | None:
-        known = shape()
-        name = input.target() if "target" in input else first.target
-        return name if name and known is not None and name in known[0] else None
-
-    return target
-
-
-def _menu(place: Any, target: Any) -> Any:
-    """What can run here, by name and title."""
-    menu: reactive.Value[dict[str, str]] = reactive.Value({})
-
-    @reactive.effect
-    def _remenu() -> None:
-        now, after = place(), target()
-        choices = {} if isinstance(now, str) else mechanisms_for(now, after)
-        with reactive.isolate():
-            if menu() != choices:
-                menu.set(choices)
-
-    return menu
-
-
-def _attacker(controls: Controls) -> None:
-    first = controls.first
+def _who(controls: Controls) -> None:
+    @render.ui
+    def whole_table() -> Any:
+        """Whether the table is the whole population, where that can be said."""
+        if controls.input.population() not in ("file", "scenario"):
+            return None
+        if controls.input.population() == "scenario" and not controls.places["scenario"].counted:
+            return None
+        box = ui.input_checkbox("whole", "The table is the whole population")
+        return field("whole", box)
 
     @render.ui
-    def attacker() -> Any:
+    def who_is_it() -> Any:
         if controls.shape() is None:
             return None
         with reactive.isolate():
             now = controls.place()
         if isinstance(now, str):
             return None
+        choices = {"standard": "all standard attackers", "own": "attackers of my own"}
+        if now.attackers:
+            own = f"the scenario's attackers ({len(now.attackers)})"
+            choices = {"scenario": own} | choices
+        radio = ui.input_radio_buttons("who", None, choices, selected=next(iter(choices)))
         columns = list(now.prior.columns)
-        opening = now is first.population
-        known = first.knows if opening else "nothing"
-        choices = {"nothing": "knows nothing about the person"}
-        if len(columns) > 1:
-            choices["columns"] = "knows some columns"
-        choices["everything"] = "has the whole record; was it used?"
-        several = {"": "the whole record"} | {c: c for c in columns}
-        targets = several if len(columns) > 1 else {"": columns[0]}
-        chosen = first.target if opening else (columns[-1] if len(columns) > 1 else None)
-        kind = known if isinstance(known, str) else "columns"
         return TagList(
-            ui.input_radio_buttons("kind", None, choices, selected=kind),
+            field("who", radio),
             ui.panel_conditional(
-                "input.kind === 'columns'",
-                ui.input_checkbox_group(
-                    "columns", "They know", columns,
-                    selected=[] if isinstance(known, str) else known,
+                "input.who === 'standard'",
+                field(
+                    "sensitive",
+                    ui.input_checkbox_group(
+                        "sensitive", "They try to find out", columns, selected=columns, inline=True
+                    ),
                 ),
-            ),
-            ui.panel_conditional(
-                "input.kind !== 'everything'",
-                ui.input_select("target", "They want to find out", targets, selected=chosen or ""),
-            ),
-            ui.panel_conditional(
-                "input.kind !== 'everything' && " + _numeric(now),
-                ui.input_numeric("eta", NEAR, first.eta if opening else 0, min=0),
-            ),
-        )  # fmt: skip
-
-
-def _release(controls: Controls) -> None:
-    first = controls.first
-
-    @render.ui
-    def release() -> Any:
-        choices = controls.menu()
-        if not choices:
-            return None
-        with reactive.isolate():
-            old = controls.chosen()
-        usual = first.mechanism if first.mechanism in choices else "grr"
-        return ui.input_select(
-            "mechanism", None, choices, selected=old if old in choices else usual
+            )
+            if 1 < len(columns) <= MOST
+            else None,
         )
-
-
-def _slider(controls: Controls) -> None:
-    """The slider and the number beside it follow each other, and the mechanism."""
-    input = controls.input  # noqa: A001
-    turned: reactive.Value[str] = reactive.Value(controls.first.parameter)
-
-    def within(value: float) -> float:
-        low, high, _ = SLIDERS[controls.parameter()]
-        return min(max(value, low), high)
-
-    @reactive.effect
-    @reactive.event(input.slider)
-    def _slide() -> None:
-        now = input.value()
-        if now is None or within(now) != input.slider():
-            ui.update_numeric("value", value=input.slider())
-
-    @reactive.effect
-    @reactive.event(input.value)
-    def _type() -> None:
-        if input.value() is not None:
-            ui.update_slider("slider", value=within(input.value()))
-
-    @reactive.effect
-    @reactive.event(input.mechanism)
-    def _turn() -> None:
-        """Another mechanism may have another parameter."""
-        parameter = controls.parameter()
-        if parameter == turned():
-            return
-        turned.set(parameter)
-        now, name, here = 1.0, input.mechanism(), controls.place()
-        if name.startswith("release") and not isinstance(here, str):
-            now = here.releases[int(name.partition(" ")[2])].numbers[parameter]
-        low, high, step = SLIDERS[parameter]
-        ui.update_slider("slider", label=parameter, min=low, max=high, step=step, value=within(now))
-        ui.update_numeric("value", label=parameter, value=now)
 
 
 def _uploads(session: Session) -> str:
     """The folder of this session's uploads; of all sessions, if Shiny does not say."""
     manager = getattr(session, "_file_upload_manager", None)
     return str(getattr(manager, "_basedir", tempfile.gettempdir()))
-
-
-def _numeric(population: Population) -> str:
-    """A condition for the page: whether what is guessed is a number."""
-    columns = population.prior.columns
-    numbers = [c for c in columns if population.prior.column(c).dtype.kind in "if"]
-    if len(columns) == 1:
-        return "true" if numbers else "false"
-    return f"{json.dumps(numbers)}.includes(input.target)"

@@ -1,4 +1,7 @@
-"""The layout of the page: inputs on the left, answers on the right."""
+"""The layout of the page: the verdict and the answer first, then the inputs, then the rest.
+
+On a wide screen the inputs stand on the left.
+"""
 
 from __future__ import annotations
 
@@ -8,97 +11,105 @@ from typing import Any
 from htmltools import HTML, Tag, tags
 from shiny import ui
 
-from dprad.model.results import Risk
-from dprad.show.plots.odds import grids
-from dprad.show.web.question import SLIDERS, Population, Question
+from dprad.show.web.controls import ATTACKERS, RELEASES
+from dprad.show.web.field import field
+from dprad.show.web.population import Population
 
 _STYLE = Path(__file__).with_name("page.css")
 
 
-def page(places: dict[str, Population], first: Question, accepted: float) -> Tag:
+def page(places: dict[str, Population], accepted: float, worst: bool, releases: int) -> Tag:
     """All inputs, and a place for every answer."""
-    noise = ui.card(
-        ui.card_header("How much noise for an accepted risk?"),
-        ui.input_numeric("accepted", "Accepted extra risk", accepted, min=0, max=1, step=0.01),
-        ui.output_ui("plan"),
-    )
-    chart = ui.card(
-        ui.card_header("Compare"),
-        ui.output_ui("others"),
-        ui.output_ui("chart"),
-    )
-    same = ui.card(
-        ui.card_header("The same answer elsewhere"),
-        ui.output_ui("elsewhere"),
-        tags.div(
-            ui.download_button("scenario", "Scenario (TOML)"),
-            " ",
-            ui.download_button("report", "Report (HTML)"),
-        ),
-    )
-    return ui.page_sidebar(
-        _asked(places, first),
+    return ui.page_fluid(
         tags.head(
             tags.style(HTML(_STYLE.read_text(encoding="utf-8"))),
             tags.link(rel="icon", href="data:,"),
         ),
-        ui.card(ui.output_ui("answer")),
-        noise,
-        chart,
-        same,
-        title=tags.div("What does epsilon mean?", ui.input_dark_mode(id="dark"), class_="top"),
-        window_title="dprad explore",
-        fillable=False,
+        tags.header(
+            tags.h1("What does epsilon mean?"),
+            tags.div(ui.input_dark_mode(id="dark"), title="Light or dark", class_="dark"),
+        ),
+        tags.main(
+            tags.section(ui.output_ui("progress"), ui.output_ui("verdict"), id="top"),
+            tags.section(ui.output_ui("answer"), id="first"),
+            tags.section(*_asked(places, accepted, worst, releases), id="controls"),
+            tags.section(*_rest(), id="rest"),
+        ),
+        title="dprad explore",
+        lang="en",
     )
 
 
-def _asked(places: dict[str, Population], first: Question) -> Any:
-    """Inputs: population, attacker, release."""
-    key = next(k for k, p in places.items() if p is first.population)
-    low, high, step = SLIDERS[first.parameter]
-    return ui.sidebar(
-        ui.h5("Data"),
-        ui.input_select(
-            "population",
-            None,
-            {k: p.title for k, p in places.items()} | {"file": "a file ..."},
-            selected=key,
-        ),
-        ui.panel_conditional(
-            "input.population === 'uniform'", ui.input_numeric("size", "How many values", 20, min=1)
-        ),
-        ui.panel_conditional(
-            "input.population === 'file'",
-            ui.input_file(
-                "file", "CSV or Parquet, one row per person", accept=[".csv", ".parquet"]
+def _rest() -> list[Tag]:
+    return [
+        _part("Attackers", ui.output_ui("attackers")),
+        _part("How much noise is enough?", ui.output_ui("plan")),
+        _part("Compare", ui.output_ui("others"), ui.output_ui("chart")),
+        _part(
+            "The same answer elsewhere",
+            ui.output_ui("elsewhere"),
+            tags.div(
+                field("scenario", ui.download_button("scenario", "Scenario (TOML)")),
+                field("report", ui.download_button("report", "Report (HTML)")),
+                class_="downloads",
             ),
         ),
-        ui.h5("Attacker"),
-        ui.output_ui("attacker"),
-        ui.h5("Release"),
-        ui.output_ui("release"),
-        ui.input_slider(
-            "slider", first.parameter, low, high, min(max(first.value, low), high), step=step
+    ]
+
+
+def _part(title: str, *inside: Any) -> Tag:
+    return tags.div(tags.h2(title), *inside, class_="part")
+
+
+def _asked(places: dict[str, Population], accepted: float, worst: bool, releases: int) -> list[Tag]:
+    """Inputs: data, attackers, releases, accepted risk."""
+    named = {k: p.title for k, p in places.items()} | {"file": "a file ..."}
+    size = ui.input_numeric("size", "How many values", 20, min=1)
+    file = ui.input_file("file", "One row per person", accept=[".csv", ".parquet"])
+    slots = [ui.output_ui(f"release{k}") for k in range(max(RELEASES, releases))]
+    own = [ui.output_ui(f"attacker{k}") for k in range(ATTACKERS)]
+    whose = {"average": "on average over people", "worst": "for the most exposed person"}
+    chosen = "worst" if worst else "average"
+    return [
+        _part(
+            "Data",
+            field("population", ui.input_select("population", None, named)),
+            ui.panel_conditional("input.population === 'uniform'", field("size", size)),
+            ui.panel_conditional(
+                "input.population === 'file'", field("file", file), ui.output_ui("columns")
+            ),
+            ui.output_ui("whole_table"),
         ),
-        ui.input_numeric("value", first.parameter, first.value, min=0, step=step),
-        width=320,
-        open={"desktop": "open", "mobile": "always-above"},
-    )
-
-
-def dots(risk: Risk) -> Tag:
-    """A hundred people, marked: absent and present."""
-    figures = []
-    for title, count, kinds in grids(risk):
-        circles = "".join(
-            f'<circle cx="{5 + 10 * (i % 10)}" cy="{5 + 10 * (i // 10)}" r="3.6" class="{kind}"/>'
-            for i, kind in enumerate(kinds)
-        )
-        picture = HTML(f'<svg viewBox="0 0 100 100" aria-hidden="true">{circles}</svg>')
-        figures.append(tags.figure(tags.figcaption(f"{title}: {count}"), picture))
-    return tags.div(*figures, class_="odds")
-
-
-def sentence(message: str) -> Tag:
-    """What is wrong with a question."""
-    return tags.div(message, class_="alert alert-warning", role="alert")
+        _part(
+            "Attackers",
+            ui.output_ui("who_is_it"),
+            ui.panel_conditional(
+                "input.who === 'own'",
+                *own,
+                field(
+                    "more_attackers",
+                    ui.input_action_button(
+                        "more_attackers", "Add an attacker", class_="btn-sm btn-outline-primary"
+                    ),
+                ),
+            ),
+        ),
+        _part(
+            "Releases",
+            *slots,
+            field(
+                "more",
+                ui.input_action_button(
+                    "more", "Add a release", class_="btn-sm btn-outline-primary"
+                ),
+            ),
+        ),
+        _part(
+            "Accepted risk",
+            field(
+                "accepted",
+                ui.input_numeric("accepted", "Extra risk", accepted, min=0, max=1, step=0.01),
+            ),
+            field("worst", ui.input_radio_buttons("worst", None, whose, selected=chosen)),
+        ),
+    ]

@@ -1,15 +1,13 @@
 """Learners: from outputs of two records, the log-odds that a new output is from the second.
 
-*Counts* of whole outputs; a *line* through the coordinates; a *logistic* regression on what they
-hold (numbers, bins, words); boosted *trees* (with scikit-learn). Each is scored on outputs it was
-not trained on, and the scores are combined and calibrated by a small regression. What they say only
-affects how fast evidence grows, never its validity.
+A Bayesian mixture of simple models (`mixture.py`); from some hundred outputs on also a *logistic*
+regression on what coordinates hold (numbers, bins, words) and boosted *trees* (with scikit-learn).
+Then each is scored on outputs it was not trained on, and the scores are combined and calibrated by
+a small regression. What they say only affects how fast evidence grows, never its validity.
 """
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -19,6 +17,7 @@ import numpy as np
 
 from dprad.numerics.arrays import FloatArray, IntArray
 from dprad.verbs.audit.coordinates import Rows
+from dprad.verbs.audit.mixture import Mixture, differing, mixture
 
 Score = Callable[[Rows], FloatArray]
 Fit = Callable[[Rows, IntArray, int], Score]
@@ -26,53 +25,16 @@ Fit = Callable[[Rows, IntArray, int], Score]
 # Coordinates that a regression looks at (those that differ most), values of one that get a column
 # each, and bins of the others.
 WIDEST, FEW, BINS = 200, 12, 10
-# Coordinates that a line looks at.
-FEWEST = 50
 # Penalty of the regressions, and the largest log-odds.
 RIDGE, FARTHEST = 4.0, 40.0
 # Columns up to which Newton's method is used, its most steps, and the largest weight of a learner.
 SMALL, STEPS, HEAVIEST = 400, 15, 1.5
+# Outputs that the weights of the mixture alone count for.
+TRUST = 8.0
 # Outputs from which trees are grown, and folds in which learners are tried.
 GROWN, FOLDS = 400, 4
 # Outputs from which two folds suffice.
 MANY = 2000
-
-
-# -- counts ----------------------------------------------------------------------------------------
-def counts(rows: Rows, secret: IntArray, seed: int) -> Score:  # noqa: ARG001
-    """Smoothed counts of whole outputs; 0 for outputs never seen."""
-    seen = [Counter(k for k, z in zip(rows.keys, secret, strict=True) if z == s) for s in (0, 1)]
-    table = {
-        key: math.log((seen[1][key] + 0.5) / (seen[0][key] + 0.5))
-        for key in seen[0].keys() | seen[1].keys()
-        if seen[0][key] + seen[1][key] > 1
-    }
-    return lambda rows: np.array([table.get(key, 0.0) for key in rows.keys])
-
-
-# -- one line --------------------------------------------------------------------------------------
-def linear(rows: Rows, secret: IntArray, seed: int) -> Score:  # noqa: ARG001
-    """Ridge regression on the coordinates as they are: few calls suffice where a shift is all."""
-    x = rows.numbers
-    chosen = _different(x, secret, FEWEST)
-    chosen = chosen[np.isfinite(x[:, chosen]).any(axis=0)]
-    if not len(chosen):
-        return _silent
-    finite = np.where(np.isfinite(x[:, chosen]), x[:, chosen], np.nan)
-    middle = np.nanmedian(finite, axis=0)
-    spread = np.nanquantile(finite, 0.84, axis=0) - middle
-    spread = np.where(spread > 0, spread, 1.0)
-
-    def table(rows: Rows) -> FloatArray:
-        raw = rows.numbers
-        wide = int(chosen[-1]) + 1
-        if raw.shape[1] < wide:
-            raw = np.pad(raw, ((0, 0), (0, wide - raw.shape[1])), constant_values=np.nan)
-        near = np.nan_to_num(np.clip((raw[:, chosen] - middle) / spread, -5.0, 5.0))
-        return np.concatenate([np.ones((len(raw), 1)), near], axis=1)
-
-    weights = _regress(table(rows), secret, RIDGE)
-    return lambda rows: np.clip(table(rows) @ weights, -FARTHEST, FARTHEST)
 
 
 # -- logistic regression ---------------------------------------------------------------------------
@@ -92,7 +54,7 @@ class _Features:
     @classmethod
     def of(cls, rows: Rows, secret: IntArray) -> _Features:
         columns: list[tuple[int, FloatArray, FloatArray]] = []
-        for j in _different(rows.numbers, secret, WIDEST):
+        for j in differing(rows.numbers, secret, WIDEST):
             x = rows.numbers[:, j]
             known = x[~np.isnan(x)]
             values, times = np.unique(known, return_counts=True)
@@ -119,18 +81,6 @@ class _Features:
         return np.concatenate(parts, axis=1)
 
 
-def _different(raw: FloatArray, secret: IntArray, most: int) -> IntArray:
-    """The coordinates whose distributions differ most between the two secrets."""
-    varies = np.array([len(np.unique(x[~np.isnan(x)])) > 1 or np.isnan(x).any() for x in raw.T])
-    places = np.flatnonzero(varies)
-    if len(places) <= most:
-        return places
-    filled = np.nan_to_num(raw[:, places], nan=-1e9)
-    order = np.argsort(filled, axis=0).argsort(axis=0) / len(raw)
-    gap = np.abs(order[secret == 1].mean(axis=0) - order[secret == 0].mean(axis=0))
-    return np.asarray(np.sort(places[np.argsort(-gap)[:most]]))
-
-
 def _regress(x: FloatArray, secret: IntArray, ridge: float) -> FloatArray:
     """Logistic regression with a penalty on all weights but the first."""
     penalty = np.full(x.shape[1], ridge)
@@ -152,18 +102,22 @@ def _regress(x: FloatArray, secret: IntArray, ridge: float) -> FloatArray:
     return np.asarray(found.x)
 
 
-def _newton(x: FloatArray, secret: IntArray, penalty: FloatArray) -> FloatArray:
-    """The same by Newton's method, with steps that are halved until they help."""
+def _newton(
+    x: FloatArray, secret: IntArray, penalty: FloatArray, home: FloatArray | float = 0.0
+) -> FloatArray:
+    """The same by Newton's method, with steps that are halved until they help; weights are drawn
+    to `home`.
+    """
 
     def loss(w: FloatArray) -> float:
         margin = np.where(secret == 1, 1.0, -1.0) * (x @ w)
-        return float(np.logaddexp(0.0, -margin).sum() + penalty @ (w * w) / 2)
+        return float(np.logaddexp(0.0, -margin).sum() + penalty @ (w - home) ** 2 / 2)
 
-    w = np.zeros(x.shape[1])
+    w = np.zeros(x.shape[1]) + home
     now = loss(w)
     for _ in range(STEPS):
         chance = 1.0 / (1.0 + np.exp(-np.clip(x @ w, -500, 500)))
-        slope = x.T @ (chance - secret) + penalty * w
+        slope = x.T @ (chance - secret) + penalty * (w - home)
         curve = (x * (chance * (1.0 - chance))[:, None]).T @ x + np.diag(penalty)
         step = np.linalg.solve(curve, slope)
         size = 1.0
@@ -187,7 +141,7 @@ def trees(rows: Rows, secret: IntArray, seed: int) -> Score:
     if len(rows) < GROWN or len(np.unique(secret)) < 2:
         return _silent
     width = rows.numbers.shape[1]
-    chosen = _different(rows.numbers, secret, WIDEST)
+    chosen = differing(rows.numbers, secret, WIDEST)
     if not len(chosen):
         return _silent
     model = HistGradientBoostingClassifier(
@@ -216,22 +170,20 @@ def _silent(rows: Rows) -> FloatArray:
     return np.zeros(len(rows))
 
 
-LEARNERS: dict[str, Fit] = {
-    "counts": counts, "line": linear, "logistic": logistic, "trees": trees,
-}  # fmt: skip
-
-
 # -- together --------------------------------------------------------------------------------------
+LEARNERS: dict[str, Fit] = {"logistic": logistic, "trees": trees}
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Predictor:
     """Calibrated log-odds: all learners together. `tried` is what it said about outputs it had
-    not been trained on, and `secret` theirs; `names` and `shares` say who carried it.
+    not been trained on (nothing if they were too few, and nobody asked); `shares` say who carried
+    it.
     """
 
     scores: tuple[Score, ...]
     weights: FloatArray
     tried: FloatArray
-    secret: IntArray
     shares: dict[str, float]
 
     def __call__(self, rows: Rows) -> FloatArray:
@@ -242,10 +194,17 @@ class Predictor:
         return np.asarray(np.clip(x @ self.weights, -FARTHEST, FARTHEST))
 
 
-def together(rows: Rows, secret: IntArray, seed: int, extra: tuple[Score, ...] = ()) -> Predictor:
-    """Train all learners; combine them by what each says about folds it did not see."""
+def together(
+    rows: Rows, secret: IntArray, seed: int, extra: tuple[Score, ...] = (), tried: bool = True
+) -> Predictor:
+    """The mixture; from some hundred outputs on, or if it shall be `tried`, with other learners
+    beside it, combined by what all say about folds that they did not see.
+    """
     with _one_thread():
-        return _together(rows, secret, seed, extra)
+        if tried or len(rows) >= GROWN:
+            return _together(rows, secret, seed, extra)
+        alone = mixture(rows, secret, extra)
+        return Predictor((alone,), np.array([0.0, 1.0]), np.zeros(0), alone.shares)
 
 
 def _one_thread() -> Any:
@@ -260,35 +219,42 @@ def _one_thread() -> Any:
 def _together(rows: Rows, secret: IntArray, seed: int, extra: tuple[Score, ...]) -> Predictor:
     folds = FOLDS if len(rows) < MANY else 2
     fold = np.random.default_rng(seed).permutation(len(rows)) % folds
-    apart = np.zeros((len(rows), len(LEARNERS) + len(extra)))
+
+    def fits(rows: Rows, secret: IntArray) -> tuple[Mixture, list[Score]]:
+        others = [fit(rows, secret, seed) for fit in LEARNERS.values()]
+        return mixture(rows, secret, extra), others
+
+    x = np.ones((len(rows), 2 + len(LEARNERS)))
     for k in range(folds):
         inside = fold != k
-        part, held = rows.take(inside), rows.take(~inside)
-        for j, fit in enumerate(LEARNERS.values()):
-            apart[~inside, j] = fit(part, secret[inside], seed)(held)
-        for j, score in enumerate(extra, start=len(LEARNERS)):
-            apart[~inside, j] = score(held)
-    x = np.concatenate([np.ones((len(rows), 1)), apart], axis=1)
+        held = rows.take(~inside)
+        first, others = fits(rows.take(inside), secret[inside])
+        scores: list[Score] = [first, *others]
+        for j, score in enumerate(scores, start=1):
+            x[~inside, j] = np.clip(score(held), -FARTHEST, FARTHEST)
     # the calibration, too, must not see what it is judged by
     tried = np.zeros(len(rows))
     for k in range(folds):
         inside = fold != k
         tried[~inside] = x[~inside] @ _stack(x[inside], secret[inside])
     weights = _stack(x, secret)
-    scores = (*(fit(rows, secret, seed) for fit in LEARNERS.values()), *extra)
-    names = (*LEARNERS, *("given" for _ in extra))
-    carried = np.abs(apart * weights[1:]).mean(axis=0)
+    first, others = fits(rows, secret)
+    carried = np.abs(x * weights)[:, 1:].mean(axis=0)
     total = float(carried.sum()) or 1.0
-    shares = {n: float(c) / total for n, c in zip(names, carried, strict=True)}
-    return Predictor(scores, weights, np.clip(tried, -FARTHEST, FARTHEST), secret, shares)
+    shares = {n: s * carried[0] / total for n, s in first.shares.items()}
+    shares |= {n: float(c) / total for n, c in zip(LEARNERS, carried[1:], strict=True)}
+    return Predictor((first, *others), weights, np.clip(tried, -FARTHEST, FARTHEST), shares)
 
 
 def _stack(x: FloatArray, secret: IntArray) -> FloatArray:
-    """Weights of the learners: none negative (those are left out), none far above one."""
+    """Weights of the learners, drawn to those of the mixture alone: none negative (those are left
+    out), none far above one.
+    """
     used = np.arange(x.shape[1])
     weights = np.zeros(x.shape[1])
+    alone = (used == 1).astype(float)
     while True:
-        found = _newton(x[:, used], secret, np.ones(len(used)))
+        found = _newton(x[:, used], secret, np.full(len(used), TRUST), alone[used])
         kept = (found > 0) | (used == 0)
         if kept.all():
             break

@@ -24,7 +24,7 @@ from dprad.verbs.audit.learners import Predictor, Score, together
 
 # Learners are trained first after this many calls, anew when there are that many times as many (up
 # to a thousand calls, and beyond), and see at most MOST.
-FIRST, OFTEN, RARELY, MOST = 64, 1.25, 2.0, 20_000
+FIRST, OFTEN, RARELY, MOST = 32, 1.25, 1.7, 20_000
 # Thresholds that are tried, and by how many deviations they must look clear.
 THRESHOLDS, CAUTION = 100, 0.5
 # Epsilons at which wealth is read first.
@@ -124,7 +124,8 @@ class Session:
         self.trained = seen
         if min(np.count_nonzero(secret == z) for z in (0, 1)) < 8:
             return
-        self.predictor = together(rows, secret, self.seed, self.extra)
+        tried = self.cells is not None
+        self.predictor = together(rows, secret, self.seed, self.extra, tried)
         if self.cells is not None:
             self.threshold, a, b = best_cell(self.predictor.tried, secret, self.claim)
             if np.isfinite(self.threshold):

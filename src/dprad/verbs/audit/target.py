@@ -33,8 +33,9 @@ from dprad.verbs.audit.session import Session
 from dprad.verbs.audit.state import State, decode, encode
 from dprad.verbs.audit.trials import CHANGED, PATIENCE, REMEMBERED, SHARE, packed, sample
 
-# Share of the runs that may be used for choosing among records, and calls of each record.
-STUDY, FEWEST, MOST = 0.1, 24, 100
+# Share of the runs that may be used for choosing among records, most of them, and the least of a
+# record in a round; up to so many records need one round.
+STUDY, CALLS, FEWEST, FEW = 0.1, 480, 8, 5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,7 +110,7 @@ def _compared(plan: Plan, file: State, stop: Stop) -> Target:
     session = Session(plan.tested, plan.settings.seed, known, plan.settings.bits)
     if samples:
         for secret, z in enumerate(pair):
-            session.study(packed(samples[z]), np.full(study.each, secret))
+            session.study(packed(samples[z]), np.full(study.most, secret))
     labels: Column = np.array([None, None], dtype=object)
     labels[:] = [_plain(study.read[z]) for z in pair]
     notes = (*plan.notes, _note(plan, pair, calls, study.absent), *_again(*replayed))
@@ -132,14 +133,17 @@ def _note(plan: Plan, pair: tuple[int, int], calls: int, absent: int | None) -> 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Study:
-    """Some records, and how often each is called to choose among them.
+    """Some records, and one or two rounds of calls that choose two of them: after the first the
+    better half stays.
 
-    `read` holds what is read from every record, and last what stands for none (`absent`).
+    `read` holds what is read from every record, and last what stands for none (`absent`); `rounds`
+    how many records there are in each, and calls of every one. Calls of a record in a round are
+    stored together, as number ``round * len(places) + its place``.
     """
 
     plan: Plan
     places: Any
-    each: int
+    rounds: tuple[tuple[int, int], ...]
     read: Column
     absent: int | None
 
@@ -153,17 +157,27 @@ class _Study:
             joined[:-1] = [_plain(v) for v in read]
             joined[-1] = plan.absent
             places, read = np.r_[places, absent], joined
-        budget = int(STUDY * plan.settings.trials) // max(len(places), 1)
-        return cls(plan, places, min(max(FEWEST, budget), MOST), read, absent)
+        third = min(CALLS, int(STUDY * plan.settings.trials)) // 3
+        n = len(places)
+        last = min(n, max(FEW, (n + 1) // 2))
+        rounds = [(last, max(FEWEST, 2 * third // max(last, FEW)))]
+        if n > last:  # a third of the calls choose the better half
+            rounds.insert(0, (n, max(FEWEST, third // n)))
+        return cls(plan, places, tuple(rounds), read, absent)
 
     @property
     def calls(self) -> int:
         """All of them."""
-        return self.each * len(self.places)
+        return sum(n * each for n, each in self.rounds)
+
+    @property
+    def most(self) -> int:
+        """Calls of a record that stays to the end."""
+        return sum(each for _, each in self.rounds)
 
     def run(self, index: int, size: int, first: int) -> list[Any]:
-        """Outputs of one record; its first call is number `first`."""
-        plan, place = self.plan, int(self.places[index])
+        """Outputs of one record in one round; its first call is number `first`."""
+        plan, place = self.plan, int(self.places[index % len(self.places)])
         stream_of = np.random.SeedSequence(plan.settings.seed, spawn_key=(0, index))
         records = np.repeat(self.read[[place]], size, axis=0)
         outputs = sample(plan.subject, records, records, np.random.default_rng(stream_of), first)
@@ -172,28 +186,43 @@ class _Study:
         return outputs.tolist() if isinstance(outputs, np.ndarray) else list(outputs)
 
     def outputs(self, file: State, stop: Stop) -> tuple[dict[int, Any], tuple[int, int]]:
-        """Outputs by record; they are stored in the state file."""
+        """Outputs by record, of those that are left; they are stored in the state file."""
         done = self._stored(file)
         again = self._replay(done, file)
+        settings, left, before = self.plan.settings, self.places.tolist(), 0
         samples: dict[int, Any] = {}
-        todo = [(i, self.each, i * self.each + 1) for i in range(len(self.places)) if i not in done]
-        fresh = stream(self.run, todo, self.plan.settings.workers, threads=False)
-        for i in range(len(self.places)):
-            outputs = done[i] if i in done else next(fresh)
-            if file.journal is not None:
-                file.put("study", i, [encode(o) for o in outputs], "")
-            samples[int(self.places[i])] = outputs
-            if stop.now():
-                fresh.close()
-                raise DpradError("max_seconds passed while records were still being chosen.")
-        return samples, (again, self.each * len(done))
+        for number, (count, each) in enumerate(self.rounds):
+            if number:
+                samples = {z: samples[z] for z in self._better(samples, count)}
+                left = list(samples)
+            at = [number * len(self.places) + self.places.tolist().index(z) for z in left]
+            todo = [(i, each, before + k * each + 1) for k, i in enumerate(at) if i not in done]
+            fresh = stream(self.run, todo, settings.workers, threads=False)
+            for i, z in zip(at, left, strict=True):
+                outputs = done[i] if i in done else next(fresh)
+                if file.journal is not None:
+                    file.put("study", i, [encode(o) for o in outputs], "")
+                samples[z] = _longer(samples.get(z), outputs)
+                if stop.now():
+                    fresh.close()
+                    raise DpradError("max_seconds passed while records were still being chosen.")
+            fresh.close()
+            before += count * each
+        return samples, (again, sum(self._size(i) for i in done))
+
+    def _better(self, samples: dict[int, Any], count: int) -> list[int]:
+        plan = self.plan
+        return versus.better(samples, plan.tested, plan.settings.seed, self.absent, count)
+
+    def _size(self, index: int) -> int:
+        return self.rounds[index // len(self.places)][1]
 
     def _stored(self, file: State) -> dict[int, list[Any]]:
         """Stored outputs of an earlier session, from a file that may have been forged."""
         try:
             stored = {i: decode(outputs) for i, outputs in file.done("study").items()}
-            sound = all(0 <= i < len(self.places) for i in stored)
-            if sound and all(len(outputs) == self.each for outputs in stored.values()):
+            sound = all(0 <= i < len(self.places) * len(self.rounds) for i in stored)
+            if sound and all(len(outputs) == self._size(i) for i, outputs in stored.items()):
                 return stored
         except (LookupError, TypeError, ValueError, AttributeError, RecursionError):
             pass
@@ -206,20 +235,26 @@ class _Study:
         """
         subject = self.plan.subject
         single = isinstance(subject, BlackBox) and subject.one_by_one
-        share = max(REMEMBERED, math.ceil(SHARE * self.each))
-        some = min(self.each, share) if single else self.each
+
+        def some(i: int) -> int:
+            share = max(REMEMBERED, math.ceil(SHARE * self._size(i)))
+            return min(self._size(i), share) if single else self._size(i)
+
         begin, calls = time.monotonic(), 0
-        tasks = [(i, some, 1) for i in done]
+        tasks = [(i, some(i), 1) for i in done]
         with closing(stream(self.run, tasks, self.plan.settings.workers, threads=False)) as results:
             for i, outputs in zip(done, results, strict=True):
-                self._agree(outputs, done[i][:some], file)
-                calls += some
+                self._agree(outputs, done[i][: some(i)], file)
+                calls += some(i)
         each = (time.monotonic() - begin) / max(calls, 1)
-        for i in done if some < self.each else ():
-            if time.monotonic() - begin + each * self.each > PATIENCE:
+        for i in done:
+            size = self._size(i)
+            if some(i) == size:
+                continue
+            if time.monotonic() - begin + each * size > PATIENCE:
                 break
-            self._agree(self.run(i, self.each, 1), done[i], file)
-            calls += self.each - some
+            self._agree(self.run(i, size, 1), done[i], file)
+            calls += size - some(i)
         return calls
 
     def _agree(self, outputs: list[Any], stored: list[Any], file: State) -> None:
@@ -233,6 +268,15 @@ def _again(again: int, before: int) -> list[str]:
     if not before:
         return []
     return [f"{before:,} of these are from an earlier session; {again:,} were run again and agreed"]
+
+
+def _longer(one: Any, other: Any) -> Any:
+    """Both, one after the other; outputs of a composition are a tuple of arrays."""
+    if one is None:
+        return other
+    if isinstance(one, tuple):
+        return tuple(np.concatenate(both) for both in zip(one, other, strict=True))
+    return one + other
 
 
 def _alike(one: Any, other: Any) -> bool:

@@ -1,7 +1,8 @@
 """Which two data sets to compare: two records, or a record and none.
 
-With more than two records, first calls on some of them show which two are easiest to tell apart;
-the learners start from these calls, and no bet is placed on them.
+With more than two records, first calls on some of them show which two are easiest to tell apart,
+in two rounds, the second with the better half; the learners start from these calls, and no bet is
+placed on them.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from dprad.verbs.audit.outputs import translated
 from dprad.verbs.audit.plan import Plan
 from dprad.verbs.audit.session import best_cell
 
-# Most candidate records, and most pairs of them that are looked at closely.
-RECORDS, PAIRS = 10, 8
+# Most candidate records, and pairs of them that are looked at closely: of the last, and of others.
+RECORDS, PAIRS, CLOSELY = 10, 8, 4
 
 
 def candidates(probabilities: FloatArray, rng: np.random.Generator) -> IntArray:
@@ -45,6 +46,21 @@ def choose_pair(
     """The two whose outputs speak most against the claim, by what learners say about outputs that
     they were not trained on.
     """
+    return _ranked(samples, claim, seed, absent, PAIRS)[0]
+
+
+def better(
+    samples: dict[int, Any], claim: Guarantee, seed: int, absent: int | None, keep: int
+) -> list[int]:
+    """So many records, those of the best pairs; one that stands for none is kept."""
+    pairs = _ranked(samples, claim, seed, absent, CLOSELY)
+    return sorted(list(dict.fromkeys(z for pair in pairs for z in pair))[:keep])
+
+
+def _ranked(
+    samples: dict[int, Any], claim: Guarantee, seed: int, absent: int | None, most: int
+) -> list[tuple[int, int]]:
+    """All pairs, the best first: those farthest apart are looked at closely."""
     reader = Reader()
     parts = [reader.rows(outputs) for outputs in samples.values()]
     sizes = [np.full(len(p), z) for p, z in zip(parts, samples, strict=True)]
@@ -53,15 +69,15 @@ def choose_pair(
     if absent is not None:
         pairs = [p for p in pairs if absent in p]
     pairs.sort(key=lambda p: -_distance(rows[p[0]], rows[p[1]]))
-    best, most = pairs[0], -np.inf
-    for a, b in pairs[:PAIRS] if len(pairs) > 1 else []:
+    if len(pairs) == 1:
+        return pairs
+    speeds = []
+    for a, b in pairs[:most]:
         both = joined([rows[a], rows[b]])
         secret = np.repeat([0, 1], [len(rows[a]), len(rows[b])])
-        tried = together(both, secret, seed).tried
-        speed = _speed(tried, secret, claim)
-        if speed > most:
-            best, most = (a, b), speed
-    return best
+        speeds.append(_speed(together(both, secret, seed).tried, secret, claim))
+    order = sorted(range(len(speeds)), key=lambda i: -speeds[i])
+    return [pairs[i] for i in order] + pairs[most:]
 
 
 def _speed(odds: FloatArray, secret: IntArray, claim: Guarantee) -> float:

@@ -1,0 +1,111 @@
+"""Verdict: is the risk accepted? Judged on the safe side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from dprad.model import explain
+from dprad.model.results import Risk
+
+Outcome = Literal["accepted", "exceeded", "cannot be told"]
+WORDS: dict[str, str] = {
+    "accepted": "Accepted",
+    "exceeded": "Not accepted",
+    "cannot be told": "Cannot be told",
+}
+CODES: dict[str, int] = {"accepted": 0, "exceeded": 1, "cannot be told": 3}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The case that decides, and what follows.
+
+    Parameters
+    ----------
+    outcome
+        "accepted", "exceeded" or "cannot be told".
+    limit
+        The accepted risk.
+    worst
+        Whether the limit is for the most exposed person, not for the average over people.
+    attacker
+        The attacker who decides.
+    risk
+        Their risk.
+
+    """
+
+    outcome: Outcome
+    limit: float
+    worst: bool
+    attacker: str
+    risk: Risk
+
+    @property
+    def word(self) -> str:
+        """One or two words for a heading."""
+        return WORDS[self.outcome]
+
+    @property
+    def code(self) -> int:
+        """The exit code of a command: 0, 1, or 3 if it cannot be told."""
+        return CODES[self.outcome]
+
+    def __str__(self) -> str:
+        whose = "of the most exposed person" if self.worst else "on average over people"
+        value = upper(self.risk, worst=self.worst)
+        sure = (self.risk.worst_kind if self.worst else self.risk.kind) == "exact"
+        if self.outcome == "accepted":
+            return f"The extra risk {whose} stays within the accepted {self.limit:g}."
+        if self.outcome == "exceeded":
+            verb = "is" if sure else "may be as high as"
+            return (
+                f"The extra risk {whose} {verb} {explain.above(value)}, above the accepted "
+                f"{self.limit:g} ({self.attacker})."
+            )
+        return (
+            f"Whether the extra risk {whose} stays within the accepted {self.limit:g} cannot be "
+            "told: too many rows are the only ones of their kind, so the table says little about "
+            "the population, and what holds for every population is "
+            f"{explain.above(free(self.risk, worst=self.worst))}. Choose fewer columns or coarser "
+            "values, or say that the table is the whole population."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The verdict as plain data."""
+        return {
+            "outcome": self.outcome,
+            "limit": self.limit,
+            "of": "one person" if self.worst else "average",
+            "attacker": self.attacker,
+        }
+
+
+def upper(risk: Risk, *, worst: bool) -> float:
+    """The upper end of what is judged."""
+    interval = risk.worst_interval if worst else risk.interval
+    return 1.0 if interval is None else interval[1]
+
+
+def free(risk: Risk, *, worst: bool) -> float:
+    """What holds for every population, where the prior is doubtful."""
+    return 1.0 if risk.any_prior is None else risk.any_prior[worst]
+
+
+def judge(cases: Sequence[tuple[str, Risk]], limit: float, *, worst: bool = False) -> Verdict:
+    """Judge by the largest risk. A doubtful prior cannot pass: what holds for every prior must."""
+
+    def outcome(risk: Risk) -> Outcome:
+        if upper(risk, worst=worst) > limit:
+            return "exceeded"
+        if risk.any_prior is not None and free(risk, worst=worst) > limit:
+            return "cannot be told"
+        return "accepted"
+
+    order: tuple[Outcome, ...] = ("accepted", "cannot be told", "exceeded")
+    attacker, risk = max(
+        cases, key=lambda case: (order.index(outcome(case[1])), upper(case[1], worst=worst))
+    )
+    return Verdict(outcome(risk), limit, worst, attacker, risk)

@@ -1,0 +1,90 @@
+"""A private folder, written beside and renamed; never over what is not an evidence pack."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from dprad.errors import DpradError
+from dprad.show.report.evidence.facts import FORMAT
+from dprad.show.report.page import planted
+
+RESULTS, HASHES = "results.json", "SHA256SUMS"
+NAMES = {"report.html", "scenario.toml", "evidence.md", RESULTS, HASHES}
+
+
+def usable(folder: Any) -> Path:
+    """Where the pack goes: nothing yet, an empty folder, or an earlier pack; else an error."""
+    given = Path(folder)
+    try:
+        if planted(given):
+            raise DpradError(
+                f"{given} leads through a link that somebody else put into a folder that others "
+                "may write. Name the folder itself, or another one."
+            )
+        target = given.resolve()
+        if not target.parent.is_dir():
+            raise DpradError(f"{target.parent} is not a folder; make it first.")
+        if not target.exists():
+            return target
+        if not target.is_dir() or not (_empty(target) or _ours(target)):
+            raise DpradError(f"{given} is not empty and not an evidence pack; name another folder.")
+    except OSError as error:
+        raise DpradError(f"{given} cannot be used: {error.strerror}.") from None
+    return target
+
+
+def seal(target: Path, files: dict[str, bytes]) -> Path:
+    """Write the files and the list of their hashes, all or nothing."""
+    lines = [f"{hashlib.sha256(files[name]).hexdigest()}  {name}\n" for name in sorted(files)]
+    try:
+        beside = Path(tempfile.mkdtemp(prefix=".dprad-", dir=target.parent))  # mode 0700
+        try:
+            for name, content in {**files, HASHES: "".join(lines).encode()}.items():
+                made = os.open(beside / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+                with os.fdopen(made, "wb") as out:
+                    out.write(content)
+            _replace(beside, usable(target))
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)
+    except OSError as error:
+        raise DpradError(f"{target} cannot be written: {error.strerror}.") from None
+    return target
+
+
+def _replace(new: Path, target: Path) -> None:
+    """Put a folder in the place of nothing, an empty one, or an earlier pack."""
+    if not target.exists() or _empty(target):
+        new.replace(target)
+        return
+    old = Path(tempfile.mkdtemp(prefix=".dprad-", dir=target.parent))
+    try:
+        target.replace(old)
+        try:
+            new.replace(target)
+        except OSError:
+            old.replace(target)
+            raise
+    finally:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _empty(folder: Path) -> bool:
+    return not any(folder.iterdir())
+
+
+def _ours(folder: Path) -> bool:
+    """Whether nothing but a pack is in it."""
+    names = {path.name for path in folder.iterdir()}
+    if not {RESULTS, HASHES} <= names <= NAMES or (folder / RESULTS).is_symlink():
+        return False
+    try:
+        plain = json.loads((folder / RESULTS).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(plain, dict) and plain.get("format") == FORMAT

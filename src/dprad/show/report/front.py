@@ -1,0 +1,281 @@
+"""The first page of a scenario's report: what the risk is, for whom, whether it is accepted, and
+what to do. Made to be understood in half a minute.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+import dprad
+from dprad.errors import DpradError
+from dprad.exact import Sampling
+from dprad.game.question import Question
+from dprad.mechanisms.base import Mechanism
+from dprad.mechanisms.together import Together
+from dprad.model import explain
+from dprad.model.results import Risk
+from dprad.model.verdicts import Verdict, upper
+from dprad.show.plots.odds import grids
+from dprad.show.scenario import Answers, Scenario
+from dprad.show.scenario.advice import advice
+from dprad.verbs.by_group import asked_by, banded
+
+# Fewest people of a group that is named, most groups, and draws for each.
+PEOPLE, GROUPS, DRAWS = 10, 8, 2_000
+TOGETHER = "all together"
+NOTHING = "No accepted risk is given, so this report does not judge."
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A number and whether it is accepted: "yes", "no", "unknown" or "" where nothing is."""
+
+    text: str
+    state: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Front:
+    """The input of the template."""
+
+    word: str
+    state: str
+    sentence: str
+    lead: str
+    cards: tuple[tuple[str, str, str], ...]
+    grids: tuple[tuple[str, str, list[str]], ...]
+    asked: bool
+    worst: bool
+    todo: tuple[str, ...]
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[Cell, ...]], ...]
+    groups_by: str
+    groups: tuple[tuple[str, str, str], ...]
+    rests: tuple[str, ...]
+    facts: tuple[tuple[str, str], ...]
+
+
+def front(answers: Answers, shown: Answers) -> Front:
+    """From the answers, and the same rounded for publication."""
+    scenario, verdict = answers.scenario, answers.verdict
+    name, _ = answers.strongest
+    place = [n for n, _ in scenario.threats].index(name)
+    risk = shown.joint[place]
+    by, groups = _groups(answers, name)
+    state = {"accepted": "yes", "exceeded": "no", "cannot be told": "unknown"}
+    return Front(
+        word="Not judged" if verdict is None else verdict.word,
+        state="" if verdict is None else state[verdict.outcome],
+        sentence=NOTHING if verdict is None else _judged(verdict, risk),
+        lead=_lead(risk, _what(scenario)),
+        cards=_cards(scenario, name, risk),
+        grids=tuple(grids(risk)),
+        asked=explain.membership(risk.threat),
+        worst=scenario.worst,
+        todo=_todo(answers),
+        heads=_heads(scenario),
+        rows=_rows(answers, shown),
+        groups_by=by,
+        groups=groups,
+        rests=risk.assumptions,
+        facts=_facts(scenario),
+    )
+
+
+def _judged(verdict: Verdict, risk: Risk) -> str:
+    """The verdict in words, with the rounded number."""
+    whose = "of the most exposed person" if verdict.worst else "on average over people"
+    value = explain.above(upper(risk, worst=verdict.worst))
+    kind = risk.worst_kind if verdict.worst else risk.kind
+    verb = "is" if kind == "exact" else "may be as high as"
+    limit = f"the accepted {verdict.limit:g}"
+    if verdict.outcome == "accepted":
+        said = f"The extra risk of taking part, {whose}, is at most {value}: within {limit}."
+        most = upper(risk, worst=True)
+        if not verdict.worst and most > verdict.limit:
+            said += f" For the most exposed person it may be {explain.above(most)}, which is above."
+        return said
+    if verdict.outcome == "exceeded":
+        return f"The extra risk of taking part, {whose}, {verb} {value}: above {limit}."
+    return (
+        f"The number found, {value}, would be within {limit}, but it cannot be relied on: too many "
+        "rows are the only ones of their kind. Choose fewer columns or coarser values, or say in "
+        "the scenario that the table is the whole population (whole = true)."
+    )
+
+
+def _lead(risk: Risk, what: str) -> str:
+    """The sentence with the odds, without the method, which is for experts."""
+    first = str(risk).split("\n")[0]
+    first = re.sub(r" \([^()]*(\([^()]*\)[^()]*)*\)\.$", ".", first)
+    return re.sub(r"^Against .*?, (?=an attacker)", f"With {what}, ", first)
+
+
+def _what(scenario: Scenario) -> str:
+    many = len(scenario.releases)
+    return f"all {many} releases together" if many > 1 else scenario.releases[0].name
+
+
+def _cards(scenario: Scenario, name: str, risk: Risk) -> tuple[tuple[str, str, str], ...]:
+    average = explain.above(risk.interval[1]) if risk.kind == "estimate" else explain.number(risk)
+    cards = [("On average over people", average, f"{_what(scenario)}, against {name}")]
+    if risk.worst is not None and risk.worst_interval is not None:
+        own = explain.bounded(risk.worst, risk.worst_interval, risk.worst_kind or "exact")
+        note = "whoever the attacker is: the person whose record stands out most"
+        cards.append(("Most exposed person", own, note))
+    if scenario.accepted is not None:
+        whose = "for the most exposed person" if scenario.worst else "on average over people"
+        who = f"; {scenario.decided['by']}" if "by" in scenario.decided else ""
+        cards.append(("Accepted", f"{scenario.accepted:g}", whose + who))
+    return tuple(cards)
+
+
+def _todo(answers: Answers) -> tuple[str, ...]:
+    """What to change, if the accepted risk is not kept."""
+    verdict = answers.verdict
+    if verdict is None:
+        return ("Decide which extra risk is acceptable, and write it into the scenario.",)
+    if verdict.outcome == "accepted":
+        return ("Nothing: publish as planned. Ask again if a release is added or repeated.",)
+    found = advice(answers)
+    lines = []
+    if found is not None:
+        lines.append("Add noise. These values together would keep the accepted risk, for every "
+                     "attacker here:")  # fmt: skip
+        lines += [f"{name}: {key} = {new} (now {old})" for name, key, old, new in found.changes]
+    else:
+        lines.append("No amount of noise was found that keeps it.")
+    if len(answers.scenario.releases) > 1:
+        lines.append("Or publish fewer of them: what is published together is added up.")
+    if verdict.outcome == "cannot be told":
+        lines.append("Or choose fewer columns or coarser values, so that fewer rows are unique.")
+    return tuple(lines)
+
+
+def _heads(scenario: Scenario) -> tuple[str, ...]:
+    names = tuple(release.name for release in scenario.releases)
+    return ("attacker", *((TOGETHER,) if len(names) > 1 else ()), *names)
+
+
+def _rows(answers: Answers, shown: Answers) -> tuple[tuple[str, tuple[Cell, ...]], ...]:
+    """Attackers by releases, those who gain most first."""
+    scenario = answers.scenario
+    rows = []
+    for k, (name, _) in enumerate(scenario.threats):
+        exact = [row[k] for row in answers.risks]
+        rounded = [row[k] for row in shown.risks]
+        if len(exact) > 1:
+            exact, rounded = [answers.joint[k], *exact], [shown.joint[k], *rounded]
+        cells = [_cell(scenario, e, r) for e, r in zip(exact, rounded, strict=True)]
+        rows.append((upper(answers.joint[k], worst=scenario.worst), name, tuple(cells)))
+    rows.sort(key=lambda row: -row[0])
+    return tuple((name, cells) for _, name, cells in rows)
+
+
+def _cell(scenario: Scenario, exact: Risk, rounded: Risk) -> Cell:
+    worst = scenario.worst
+    text = explain.above(upper(rounded, worst=worst))
+    if scenario.accepted is None:
+        return Cell(text)
+    if upper(exact, worst=worst) > scenario.accepted:
+        return Cell(text, "no")
+    unsure = exact.any_prior is not None and exact.any_prior[worst] > scenario.accepted
+    return Cell(text, "unknown" if unsure else "yes")
+
+
+def _groups(answers: Answers, name: str) -> tuple[str, tuple[tuple[str, str, str], ...]]:
+    """The groups that are exposed most, of one column; never a group of fewer than ten people."""
+    scenario = answers.scenario
+    question: Question = dict(scenario.questions)[name]
+    prior = scenario.prior
+    column = _column(scenario)
+    if column is None:
+        return "", ()
+    names, label = banded(prior.column(column), prior.table)
+    share = np.bincount(label, weights=prior.table, minlength=len(names))
+    people = share * (prior.rows or PEOPLE / 0.01)
+    large = np.flatnonzero(people >= PEOPLE)
+    if len(large) < 2:
+        return "", ()
+    order = large[np.argsort(share[large])]
+    chosen = order if len(order) <= GROUPS else np.r_[order[: GROUPS - 1], order[-1]]
+    # everybody else is one group, which is not shown
+    place = np.full(len(names), len(chosen))
+    place[chosen] = np.arange(len(chosen))
+    listed = [names[k] for k in chosen] + ["others"]
+    try:
+        subject, posed = _subject(answers, question)
+        table = asked_by(subject, posed, Sampling(trials=DRAWS), listed, place[label])
+    except DpradError:
+        return "", ()
+    rows = []
+    for group in table:
+        if group.name == "others":
+            continue
+        risk = explain.above(_up(group.interval[1]))
+        rows.append((str(group.name), _percent(group.share), risk))
+    return column, tuple(rows)
+
+
+def _percent(share: float) -> str:
+    """One digit below ten percent, steps of five above."""
+    return f"{100 * share:.1g}%" if share < 0.095 else f"{5 * round(20 * share)}%"
+
+
+def _up(value: float) -> float:
+    """Up to hundredths."""
+    return float(min(1.0, np.ceil(value * 100 - 1e-9) / 100))
+
+
+def _column(scenario: Scenario) -> str | None:
+    """The column that is guessed, or the first that is not a list of numbers."""
+    prior = scenario.prior
+    if prior.kind != "finite":
+        return None
+    targets = [t.target[0] for _, t in scenario.threats if t.target and len(t.target) == 1]
+    plain = [c for c in prior.columns if prior.column(c).dtype.kind not in "iuf"]
+    found = [*dict.fromkeys(targets), *plain, *prior.columns]
+    return str(found[0])
+
+
+def _subject(answers: Answers, question: Question) -> tuple[Any, Question]:
+    """All releases as one subject: mechanisms where all are, else the composed promise."""
+    releases = answers.scenario.releases
+    subjects = [r.subject(question.prior, question.threat) for r in releases]
+    if len(subjects) == 1:
+        return subjects[0], releases[0].posed(question)
+    posed = replace(question, query=None)
+    run = [m for m in subjects if isinstance(m, Mechanism)]
+    if len(run) == len(subjects):
+        parts = list(zip(run, (r.query for r in releases), strict=True))
+        return Together.of(parts, question), posed
+    promises = [m.guarantee if isinstance(m, Mechanism) else m for m in subjects]
+    known = [p for p in promises if p is not None]
+    if len(known) < len(promises):
+        raise DpradError("one of the releases promises nothing.")
+    return known[0].compose(*known[1:]), posed
+
+
+def _facts(scenario: Scenario) -> tuple[tuple[str, str], ...]:
+    """When, by what, from what, and who accepted what."""
+    facts = [("Made on", f"{datetime.now(UTC):%Y-%m-%d}"), ("dprad", dprad.__version__)]
+    facts.append(("Scenario", _digest(scenario.text.encode())))
+    data = scenario.population.get("data")
+    if data is not None:
+        with (scenario.folder / str(data)).open("rb") as file:
+            facts.append(("Data", f"SHA-256 {hashlib.file_digest(file, 'sha256').hexdigest()}"))
+    if scenario.decided:
+        who = scenario.decided.get("by", "")
+        when = f" on {scenario.decided['on']}" if "on" in scenario.decided else ""
+        facts.append(("Threshold accepted", f"{who}{when}".strip()))
+    return tuple(facts)
+
+
+def _digest(text: bytes) -> str:
+    return f"SHA-256 {hashlib.sha256(text).hexdigest()}"

@@ -1,0 +1,109 @@
+"""What to change to meet the accepted risk: all releases together, by one common factor."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dprad.errors import DpradError
+from dprad.game.question import Question
+from dprad.model import explain
+from dprad.model.verdicts import free, upper
+from dprad.runtime.progress import quietly, tell
+from dprad.show.scenario.answers import Answers, promised, together
+from dprad.show.scenario.release import Release
+
+# Halvings of the range of factors, how far it reaches, and draws of a search.
+STEPS, LEAST, DRAWS = 7, 1e-4, 2_000
+# Steps back, if the final check with all attackers fails.
+BACK, TRIES = 0.93, 6
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """A change for each release: its name, the parameter, the value now and the value that keeps
+    the accepted risk, as text rounded to the safe side.
+    """
+
+    changes: tuple[tuple[str, str, str, str], ...]
+
+    def __str__(self) -> str:
+        parts = [f"{name}: {key} {new} instead of {old}" for name, key, old, new in self.changes]
+        return "; ".join(parts)
+
+
+def advice(answers: Answers) -> Advice | None:
+    """The largest common factor on the noise of all releases that keeps the accepted risk for every
+    attacker; None if it is kept already, or none is found.
+    """
+    scenario, verdict = answers.scenario, answers.verdict
+    if verdict is None or verdict.outcome == "accepted":
+        return None
+    strongest = dict(scenario.questions)[verdict.attacker]
+    low, high = LEAST, 1.0
+    try:
+        with quietly():
+            if not _keeps(answers, _weaker(scenario.releases, low), [strongest], DRAWS):
+                return None
+            for k in range(STEPS):
+                tell("advice", k, STEPS)
+                middle = math.sqrt(low * high)
+                kept = _keeps(answers, _weaker(scenario.releases, middle), [strongest], DRAWS)
+                low, high = (middle, high) if kept else (low, middle)
+            everyone = [question for _, question in scenario.questions]
+            for _ in range(TRIES):
+                changed = _weaker(scenario.releases, low)
+                if _keeps(answers, changed, everyone, 20_000):
+                    return _said(scenario.releases, changed)
+                low *= BACK
+    except DpradError:
+        return None
+    return None
+
+
+def _weaker(releases: Sequence[Release], factor: float) -> list[Release]:
+    """Every release with its noise changed by a factor below one, rounded to the safe side."""
+    changed = []
+    for release in releases:
+        now = float(release.numbers[release.parameter])
+        value = now * factor if release.rising else now / factor
+        changed.append(release.at(_two_digits(value, release.rising)))
+    return changed
+
+
+def _two_digits(value: float, rising: bool) -> float:
+    """Towards more noise."""
+    unit = 10.0 ** (math.floor(math.log10(value)) - 1)
+    count = math.floor(value / unit + 1e-9) if rising else math.ceil(value / unit - 1e-9)
+    return float(f"{count * unit:.2g}")
+
+
+def _keeps(
+    answers: Answers, releases: list[Release], questions: Sequence[Question], trials: int
+) -> bool:
+    scenario = answers.scenario
+    assert scenario.accepted is not None
+    for question in questions:
+        risk = promised(releases, question)
+        if risk is None or upper(risk, worst=scenario.worst) > scenario.accepted:
+            risk = together(releases, question, trials)
+        kept = upper(risk, worst=scenario.worst) <= scenario.accepted
+        sure = risk.any_prior is None or free(risk, worst=scenario.worst) <= scenario.accepted
+        if not (kept and sure):
+            return False
+    return True
+
+
+def _said(before: Sequence[Release], after: Sequence[Release]) -> Advice:
+    return Advice(
+        tuple(
+            (
+                old.name,
+                old.parameter,
+                explain.amount(float(old.numbers[old.parameter])),
+                explain.amount(float(new.numbers[new.parameter])),
+            )
+            for old, new in zip(before, after, strict=True)
+        )
+    )

@@ -1,0 +1,273 @@
+"""Evidence packs: what is in them, what each number means, and where they are written."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+from datetime import date
+
+import pytest
+
+import dprad
+from dprad import DpradError, Prior, Threat, assess, mechanisms, scenario
+from dprad.show.report import evidence as packs
+from dprad.show.report.evidence import evidence, folder
+from dprad.show.report.evidence.facts import EXCLUSIONS, PAGES
+from dprad.show.report.published import published
+
+DAY = date(2026, 5, 4)
+NAMES = ["SHA256SUMS", "evidence.md", "report.html", "results.json", "scenario.toml"]
+PLAIN = """[population]
+builtin = "patients"
+columns = ["smoker", "diagnosis"]
+[[threats]]
+name = "Mallory"
+knows = ["smoker"]
+target = ["diagnosis"]
+[[releases]]
+name = "reports"
+mechanism = "grr"
+epsilon = 1.0
+query = "diagnosis"
+[accepted]
+risk = 0.2
+by = "A. Turing"
+on = "2026-01-02"
+"""
+
+
+def pack(text, tmp_path, name="pack", **options):
+    file = tmp_path / "own.toml"
+    file.write_text(text)
+    target = evidence(scenario.load(file), tmp_path / name, today=DAY, **options)
+    return target, json.loads((target / "results.json").read_text())
+
+
+def questions(results):
+    return {one["name"]: one for one in results["opinion"]["questions"]}
+
+
+@pytest.fixture(scope="module")
+def example(tmp_path_factory):
+    target = tmp_path_factory.mktemp("packs") / "pack"
+    evidence(scenario.builtin(), target, command="dprad report --evidence pack", today=DAY)
+    return target
+
+
+def test_everything_is_there_private_and_hashed(example):
+    assert sorted(path.name for path in example.iterdir()) == NAMES
+    assert stat.S_IMODE(example.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(path.stat().st_mode) for path in example.iterdir()} == {0o600}
+    listed = dict(
+        line.split("  ")[::-1] for line in (example / "SHA256SUMS").read_text().split("\n")[:-1]
+    )
+    assert sorted(listed) == NAMES[1:]
+    for name, digest in listed.items():
+        assert hashlib.sha256((example / name).read_bytes()).hexdigest() == digest
+    assert (example / "scenario.toml").read_text() == scenario.EXAMPLE
+    results = json.loads((example / "results.json").read_text())
+    assert results["format"] == "dprad evidence 1" and results["made"] == "2026-05-04"
+    assert results["verdict"]["outcome"] == "exceeded" and len(results["risks"]) == 6
+    assert results["audits"][0]["verdict"] == "consistent"
+    assert {"Invariants", "Tuning on raw data", "Side channels"} <= set(results["exclusions"])
+    assert list(questions(results)) == ["Singling out", "Linkability", "Inference"]
+    said = (example / "evidence.md").read_text()
+    assert all(f"**{name}.**" in said for name in EXCLUSIONS)
+    assert "**Not accepted.**" in said and "Consistent with the claim" in said
+    assert "sha256sum -c SHA256SUMS" in said and "Opinion 05/2014" in said
+    assert not [path for path in example.parent.iterdir() if path.name.startswith(".dprad-")]
+
+
+def test_proofs_exist(example):
+    from pathlib import Path
+
+    root = Path(__file__).parents[2]
+    results = json.loads((example / "results.json").read_text())
+    assert len(results["methods"]) > 4
+    for row in results["methods"]:
+        assert (root / row["proof"]).exists()
+    named = {row.name for row in dprad.bounds.TABLE if row.measure == "rad"}
+    assert set(PAGES) == named
+    assert all((root / f"docs/theory/{page}.md").exists() for page in PAGES.values())
+
+
+def test_the_three_questions_are_those_of_assess(tmp_path):
+    target, results = pack(PLAIN, tmp_path)
+    prior = dprad.patients.prior(["smoker", "diagnosis"])
+    subject = mechanisms.GRR(epsilon=1.0, size=5)
+    wanted = {
+        "Singling out": [("a stranger who guesses the whole record", Threat())],
+        "Linkability": [
+            (
+                "someone who has the whole record and asks whether it was used",
+                Threat(knows="everything"),
+            )
+        ],
+        "Inference": [
+            ("Mallory", Threat(knows=["smoker"], target=["diagnosis"])),
+            ("a stranger who guesses diagnosis", Threat(target=["diagnosis"])),
+        ],
+    }
+    for name, cases in wanted.items():
+        rows = questions(results)[name]["rows"]
+        assert [row["attacker"] for row in rows] == [attacker for attacker, _ in cases]
+        for row, (_, threat) in zip(rows, cases, strict=True):
+            risk = published(assess(subject, prior=prior, threat=threat, query="diagnosis"))
+            assert (row["rad"], row["success_in"], row["success_out"], row["worst"]) == (
+                risk.rad, risk.success_in, risk.success_out, risk.worst,
+            )  # fmt: skip
+            known = None if name == "Linkability" else risk.baseline
+            assert row["baseline"] == known and row["worst"] >= row["rad"] > 0
+    assert "only one" in questions(results)["Linkability"]["not_assessed"][0]
+    assert results["accepted"] == {
+        "risk": 0.2, "of": "average", "by": "A. Turing", "on": "2026-01-02",
+    }  # fmt: skip
+    assert "Accepted by: A. Turing; on: 2026-01-02." in (target / "evidence.md").read_text()
+
+
+def test_two_releases_are_linked_by_all_together(example):
+    link = questions(json.loads((example / "results.json").read_text()))["Linkability"]
+    assert any("all releases together" in text for text in link["means"])
+    assert any("other data sets" in text for text in link["not_assessed"])
+
+
+def test_what_cannot_be_asked_is_not_assessed(tmp_path):
+    promise = '[[releases]]\nepsilon = 1.0\nneighbours = "replace-one"\n'
+    target, results = pack(f"[population]\nunknown = true\n{promise}", tmp_path, "unknown")
+    asked = questions(results)
+    assert asked["Singling out"]["rows"][0]["baseline"] is None
+    assert asked["Inference"]["rows"] == []
+    assert asked["Inference"]["not_assessed"][0] == "This question: no columns are known."
+    said = (target / "evidence.md").read_text()
+    assert "**Not assessed.**" in said and "nothing is decided" in said
+    # what a mechanism reads depends on the attacker
+    text = PLAIN.replace('query = "diagnosis"\n', "") + (
+        '[[threats]]\nname = "Trudy"\ntarget = ["smoker"]\n'
+    )
+    _, results = pack(text, tmp_path, "reads")
+    assert questions(results)["Singling out"]["rows"] == []
+    assert "does not say what" in questions(results)["Singling out"]["not_assessed"][0]
+    assert len(questions(results)["Inference"]["rows"]) == 2
+
+
+def test_many_columns_are_not_guessed_one_by_one(tmp_path):
+    names = [f"c{i}" for i in range(41)]
+    lines = [",".join(names), *(",".join([str(i % 2)] * 41) for i in range(20))]
+    (tmp_path / "wide.csv").write_text("\n".join(lines) + "\n")
+    text = '[population]\ndata = "wide.csv"\n[[threats]]\nknows = "everything"\n'
+    _, results = pack(text + '[[releases]]\nepsilon = 1.0\nneighbours = "replace-one"\n', tmp_path)
+    asked = questions(results)
+    assert len(asked["Singling out"]["rows"]) == len(asked["Linkability"]["rows"]) == 1
+    assert "too many columns" in asked["Inference"]["not_assessed"][0]
+    digest = hashlib.sha256((tmp_path / "wide.csv").read_bytes()).hexdigest()
+    assert results["inputs"][1] == {"what": "data", "name": "wide.csv", "sha256": digest}
+
+
+def test_one_column_is_record_and_attribute(tmp_path):
+    _, results = pack(
+        '[population]\nuniform = 4\n[[releases]]\nmechanism = "grr"\nepsilon = 1.0\n', tmp_path
+    )
+    asked = questions(results)
+    assert asked["Singling out"]["rows"] == asked["Inference"]["rows"] != []
+
+
+@pytest.mark.parametrize(
+    ("written", "day", "expected"),
+    [
+        ("", DAY, "2027-05-04"),
+        ("", date(2028, 2, 29), "2029-03-01"),
+        ('review = "2026-12-31"\n', DAY, "2026-12-31"),
+        ("review = 2026-12-31\n", DAY, "2026-12-31"),
+        ('review = "2026-01-01"\n', DAY, "2026-01-01"),
+    ],
+)
+def test_the_date_of_review(written, day, expected, tmp_path):
+    file = tmp_path / "own.toml"
+    file.write_text(PLAIN + written)
+    target = evidence(scenario.load(file), tmp_path / "pack", today=day)
+    said = (target / "evidence.md").read_text()
+    assert f"To be reviewed by {expected}." in said
+    assert ("This date has passed" in said) == (expected < day.isoformat())
+
+
+@pytest.mark.parametrize(
+    "value", ['"soon"', '"2026-02-30"', '"20260101"', "5", "2026-01-01T10:00:00"]
+)
+def test_dates_are_checked(value, tmp_path):
+    (tmp_path / "own.toml").write_text(f"{PLAIN}review = {value}\n")
+    with pytest.raises(DpradError, match=r"line 17, \[accepted\]: review must be a date"):
+        scenario.load(tmp_path / "own.toml")
+
+
+# -- the folder ------------------------------------------------------------------------------------
+def test_never_over_what_is_not_ours(tmp_path, monkeypatch):
+    monkeypatch.setattr(packs, "answer", lambda *_, **__: pytest.fail("too late"))
+    full, file = tmp_path / "full", tmp_path / "file"
+    full.mkdir()
+    (full / "results.json").write_text('{"format": "another"}')
+    (full / "SHA256SUMS").write_text("")
+    file.write_text("mine")
+    for target in (full, file):
+        with pytest.raises(DpradError, match="not an evidence pack"):
+            pack(PLAIN, tmp_path, target.name)
+    (full / "results.json").write_text('{"format": "dprad evidence 1"}')
+    (full / "notes.txt").write_text("mine")
+    with pytest.raises(DpradError, match="not an evidence pack"):
+        pack(PLAIN, tmp_path, "full")
+    with pytest.raises(DpradError, match="make it first"):
+        pack(PLAIN, tmp_path, "no/such")
+    assert (full / "notes.txt").read_text() == file.read_text() == "mine"
+
+
+def test_an_earlier_pack_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
+    (tmp_path / "pack").mkdir()
+    target, _ = pack(PLAIN, tmp_path)  # into an empty folder
+    _, results = pack(PLAIN.replace("0.2", "0.01"), tmp_path)
+    assert results["verdict"]["outcome"] == "exceeded"
+    assert sorted(path.name for path in target.iterdir()) == NAMES
+    before = {path.name: path.read_bytes() for path in target.iterdir()}
+    real = folder.os.open
+
+    def full(path, *rest, **more):
+        if os.fspath(path).endswith("results.json"):
+            raise OSError(28, "No space left on device")
+        return real(path, *rest, **more)
+
+    monkeypatch.setattr(folder.os, "open", full)
+    with pytest.raises(DpradError, match="No space left"):
+        pack(PLAIN, tmp_path)
+    assert {path.name: path.read_bytes() for path in target.iterdir()} == before
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".dprad-")]
+
+
+def test_a_scenario_that_changed_is_refused(tmp_path):
+    file = tmp_path / "own.toml"
+    file.write_bytes(PLAIN.replace("\n", "\r\n").encode())
+    loaded = scenario.load(file)
+    target = evidence(loaded, tmp_path / "pack", today=DAY)
+    assert (target / "scenario.toml").read_bytes() == file.read_bytes()
+    file.write_text(PLAIN + "# later\n")
+    with pytest.raises(DpradError, match="was changed"):
+        evidence(loaded, tmp_path / "other", today=DAY)
+    assert not (tmp_path / "other").exists()
+
+
+def test_a_name_is_not_markup(tmp_path):
+    text = PLAIN.replace('name = "Mallory"', 'name = "<b>|x|\\n# *y*"')
+    target, results = pack(text, tmp_path)
+    said = (target / "evidence.md").read_text()
+    assert "<b>" not in said.replace(r"\<b\>", "") and r"\<b\>\|x\| \# \*y\*" in said
+    assert results["risks"][0]["attacker"] == "<b>|x|\n# *y*"
+
+
+def test_a_file_that_is_the_whole_population_of_counts(tmp_path):
+    release = '[[releases]]\nmechanism = "grr"\nepsilon = 1.0\n'
+    text = f"[population]\ncounts = {{ no = 70, yes = 30 }}\n{release}"
+    target, results = pack(text, tmp_path)
+    assert not (target / "scenario.toml").exists()
+    assert results["inputs"][0]["sha256"] is None and "counts" in results["inputs"][0]["note"]
+    prior = Prior.from_counts({"no": 70, "yes": 30})
+    risk = assess(mechanisms.GRR(epsilon=1.0, size=2), prior=prior)
+    assert results["risks"][0]["rad"] == published(risk).rad

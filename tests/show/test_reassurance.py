@@ -1,0 +1,234 @@
+"""What a reader concludes is true: each case once reassured somebody wrongly."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dprad
+from dprad import ApproxDP, GaussianDP, Prior, PureDP, Threat, assess, calibrate
+from dprad.game.question import Question
+from dprad.mechanisms import GRR, Gaussian
+from dprad.mechanisms.together import Together
+from dprad.model.verdicts import judge
+from dprad.show import scenario
+from dprad.show.cli import main
+from dprad.show.report.page import html_of, page_of
+from dprad.show.scenario.advice import advice
+from dprad.show.scenario.answers import together
+from dprad.show.scenario.file import parse
+from dprad.verbs.attackers import INSIDER, STRANGER, standard
+
+
+def answers(text):
+    return scenario.answer(parse(text, name="s", folder=Path()), audits=False)
+
+
+def code(arguments):
+    with pytest.raises(SystemExit) as end:
+        main(arguments)
+    return end.value.code
+
+
+TWO = """
+[population]
+builtin = "patients"
+columns = ["diagnosis"]
+[[releases]]
+name = "little"
+mechanism = "grr"
+epsilon = 0.05
+[[releases]]
+name = "much"
+mechanism = "grr"
+epsilon = 8
+[accepted]
+risk = 0.1
+by = "the board"
+"""
+
+
+def test_the_average_does_not_hide_the_sick():
+    """1. Healthy people 0.061, the ill 0.24; the average is 0.104."""
+    prior = dprad.patients.prior(["diagnosis"])
+    mechanism = GRR(epsilon=1.0, size=prior.size)
+    risk = assess(mechanism, prior=prior)
+    assert risk.rad == pytest.approx(0.1042, abs=1e-4)
+    assert risk.worst == pytest.approx(0.2478, abs=1e-4)
+    assert risk.worst_record == "lung"
+    assert "0.2478" in str(risk)
+    rare = assess(mechanism, prior=prior, threat=Threat(group='diagnosis = "lung"'))
+    assert rare.rad == pytest.approx(0.2478, abs=1e-4)
+    plan = calibrate(GRR, max_risk=0.1, prior=prior)
+    assert "average" in str(plan) and "exposed" in str(plan)
+    kept = calibrate(GRR, max_risk=0.1, prior=prior, worst=True)
+    assert kept.risk.worst <= 0.1 and kept.value < plan.value
+
+
+def test_the_report_headlines_all_releases_not_the_first():
+    """2. epsilon 0.05 first, 8 second: the headline is that of both together."""
+    found = answers(TWO)
+    first = page_of(found).front
+    each = [max(r.interval[1] for r in row) for row in found.risks]
+    both = float(re.search(r"0\.\d+", first.cards[0][1]).group())
+    assert both >= round(max(each), 2) > 0.39 > min(each)
+    assert "2 releases together" in first.cards[0][2]
+
+
+@pytest.fixture
+def unique(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = [f"{i},{rng.integers(90)},{rng.choice(['a', 'b'])}" for i in range(400)]
+    file = tmp_path / "people.csv"
+    file.write_text("number,age,illness\n" + "\n".join(rows) + "\n")
+    return str(file)
+
+
+def test_the_weakest_attacker_is_not_the_default(unique, capsys):
+    """3. The gate fails: somebody who knows the rest gains nearly everything."""
+    promise = ["assess", "--epsilon", "8", "--neighbours", "add-remove", "--data", unique]
+    assert code([*promise, "--max-risk", "0.1"]) == 1
+    said = capsys.readouterr().out
+    assert "knows all but illness" in said and "Not accepted" in said
+    assert code([*promise, "--whole", "--max-risk", "0.1"]) == 1
+
+
+def test_a_doubtful_prior_does_not_pass(unique, capsys):
+    """3. A stranger gains little from unique rows; but that is the sample, not the population."""
+    asked = ["assess", "--epsilon", "0.5", "--neighbours", "add-remove", "--data", unique]
+    asked += ["--target", "number", "--max-risk", "0.2"]
+    assert code(asked) == 3
+    assert "Cannot be told" in capsys.readouterr().out
+    assert code([*asked, "--whole"]) == 0
+    assert code([*asked[:-1], "0.25"]) == 0  # holds for every population
+
+
+def test_several_releases_are_added_up():
+    """4. Exactly as one mechanism with both outputs, and never below one of them."""
+    prior = Prior.from_counts({("a", 1): 4, ("a", 2): 1, ("b", 1): 3, ("b", 2): 2},
+                              columns=["x", "y"])  # fmt: skip
+    one, two = GRR(epsilon=1.0, size=2), GRR(epsilon=2.0, size=2)
+    for threat in (Threat(), Threat(knows="everything"), Threat(knows=["x"], target=["y"])):
+        question = Question.of(prior, threat)
+        both = Together.of([(one, "x"), (two, "y")], question)
+        risk = assess(both, prior=prior, threat=threat, trials=100_000)
+        channel = np.zeros((4, 4))
+        for z, (x, y) in enumerate([(0, 0), (0, 1), (1, 0), (1, 1)]):
+            for o, (a, b) in enumerate([(0, 0), (0, 1), (1, 0), (1, 1)]):
+                channel[z, o] = (one.lie + one.gap * (a == x)) * (two.lie + two.gap * (b == y))
+        exact = assess(dprad.mechanisms.Channel(channel), prior=prior, threat=threat,
+                       query=["x", "y"])  # fmt: skip
+        assert risk.interval[0] - 1e-9 <= exact.rad <= risk.interval[1] + 1e-9
+        assert risk.worst_interval[0] <= exact.worst <= risk.worst_interval[1]
+
+
+def test_what_is_promised_is_added_up_too():
+    text = TWO.replace('mechanism = "grr"\nepsilon = 8', 'epsilon = 1\nneighbours = "replace-one"')
+    found = answers(text)
+    for k, risk in enumerate(found.joint):
+        assert risk.interval[1] >= max(row[k].interval[1] for row in found.risks) - 1e-9
+        assert risk.kind == "upper-bound"
+
+
+def test_odds_never_exceed_the_possible():
+    """5. A bound of 0.91 beside a blind guess of 0.79 is told as odds that exist."""
+    prior = Prior.from_counts({"no": 79, "yes": 21})
+    risk = assess(PureDP(8.0, neighbours="add-remove"), prior=prior)
+    numbers = [int(n) for n in re.findall(r"(\d+) (?:of|to)", str(risk).split("\n")[0])]
+    assert numbers and max(numbers) <= 100
+    for _, count, dots in dprad.show.plots.odds.grids(risk):
+        assert len(dots) == 100 and int(re.search(r"\d+", count).group()) <= 100
+
+
+def test_words_of_a_calibration_are_known():
+    """6. Less noise may also do, where only a bound is known."""
+    prior = Prior.uniform(10)
+    bound = calibrate(PureDP, max_risk=0.1, prior=prior, neighbours="replace-one")
+    exact = calibrate(GRR, max_risk=0.1, prior=prior)
+    assert "would exceed" not in str(bound) and "would exceed" in str(exact)
+    for plan in (bound, exact):
+        digits = re.findall(r"epsilon = ([\d.]+)", str(plan))
+        assert digits and all(len(d.replace(".", "").lstrip("0")) <= 5 for d in digits)
+
+
+def test_a_board_member_finds_the_verdict_first():
+    """7. Verdict, number, what to do; no theorem before the part for experts."""
+    html = html_of(answers(TWO))
+    head, experts = html.split("For experts", 1)
+    text = re.sub(r"<[^>]+>", " ", head.split("</style>")[1])
+    assert text.index("Not accepted") < text.index("What to do") < text.index("Who can learn")
+    assert "Theorem" not in text and "Monte Carlo" not in text
+    assert re.search(r"20\d\d-\d\d-\d\d", text) and "the board" in text and "SHA-256" in text
+    assert "epsilon = " in text  # what to change
+    assert "exceeded" in text and "kept" in text
+    assert "Reproduce" in experts
+
+
+def test_the_advice_keeps_the_risk():
+    found = answers(TWO)
+    made = advice(found)
+    values = {name: float(new) for name, _, _, new in made.changes}
+    changed = [r.at(values[r.name]) for r in found.scenario.releases]
+    for _, question in found.scenario.questions:
+        assert together(changed, question).interval[1] <= 0.1
+    assert values["much"] > 0.1  # not needlessly little
+    assert advice(answers(TWO.replace("risk = 0.1", "risk = 0.9"))) is None
+
+
+def test_an_average_that_passes_says_whom_it_hides():
+    found = answers(TWO.replace("epsilon = 8", "epsilon = 0.7"))
+    first = page_of(found).front
+    assert first.word == "Accepted" and "most exposed" in first.sentence
+    strict = answers(TWO.replace("epsilon = 8", "epsilon = 0.7").replace(
+        "risk = 0.1", "risk = 0.1\nworst = true"))  # fmt: skip
+    assert strict.verdict.outcome == "exceeded"
+
+
+def test_small_groups_are_not_in_the_report():
+    text = """
+[population]
+counts = { common = 500, usual = 300, rare = 3 }
+[[releases]]
+mechanism = "grr"
+epsilon = 1
+[accepted]
+risk = 0.1
+"""
+    html = html_of(answers(text))
+    body = html.split("</style>")[1].split("For experts")[0]
+    assert "usual" in body and "rare" not in body.replace("rare value", "")
+
+
+def test_standard_attackers():
+    prior = dprad.patients.prior()
+    names = [name for name, _ in standard(prior, ["diagnosis"])]
+    assert names[0] == STRANGER and names[-1] == INSIDER and len(names) == 4
+    assert len(standard(prior)) == 2 + 2 * len(prior.columns)
+    assert len(standard(Prior.unknown())) == 2
+    with pytest.raises(dprad.DpradError, match="sensitive"):
+        standard(prior, ["nothing"])
+
+
+def test_the_largest_decides():
+    prior = Prior.uniform(4)
+    small = assess(ApproxDP(0.1, 0.0, neighbours="replace-one"), prior=prior)
+    large = assess(GaussianDP(3.0, neighbours="replace-one"), prior=prior)
+    assert judge([("a", small), ("b", large)], 0.2).attacker == "b"
+    assert judge([("a", small)], 0.2).code == 0
+    assert judge([("a", small)], 0.03, worst=True).code == 1  # tanh(0.05) (1 - 1/4) = 0.037
+
+
+def test_by_group_is_fast():
+    """Many records: one question a group, all together about one."""
+    rng = np.random.default_rng(0)
+    records = {(int(a), int(b), int(c)): 1.0 + rng.random()
+               for a in range(20, 80) for b in range(12) for c in range(4)}  # fmt: skip
+    prior = Prior.from_counts(records, columns=["age", "school", "sex"])
+    table = dprad.by_group(Gaussian(sigma=60.0, sensitivity=59.0), prior=prior,
+                           threat=Threat(knows=["sex"], target=["school"]), query="age",
+                           by="school")  # fmt: skip
+    assert len(table) == 12
+    assert sum(g.share * g.rad for g in table) >= table.overall.rad - 1e-9

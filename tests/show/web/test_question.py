@@ -1,0 +1,114 @@
+"""The questions of the page, without a browser: the page says what a scenario and a report say."""
+
+from __future__ import annotations
+
+import html
+from pathlib import Path
+
+import pytest
+
+from dprad import DpradError, Threat, patients
+from dprad.data.overview import Seen
+from dprad.show.report.page import html_of
+from dprad.show.scenario import answer, builtin
+from dprad.show.scenario.file import parse
+from dprad.show.web import population
+from dprad.show.web.population import GAUSSIAN, PROMISE, from_file, of_scenario, picked, released
+from dprad.show.web.question import Question, Told
+from dprad.verbs.attackers import standard
+
+PLACE = population.patients()
+GRR = released(PLACE, "grr", 1.0, reads="diagnosis")
+WEAK = released(PLACE, "grr", 0.1, reads="smoker")
+ADDED = released(PLACE, PROMISE, 0.1, delta=1e-5, neighbours="add-remove")
+MU = released(PLACE, GAUSSIAN, 0.05, neighbours="replace-one")
+
+
+def told(asked):
+    return Told(asked, tuple(asked.risks(k)[0] for k in range(len(asked.attackers))))
+
+
+@pytest.mark.parametrize("worst", [False, True])
+@pytest.mark.parametrize("releases", [(GRR,), (ADDED,), (MU,), (GRR, WEAK), (WEAK, ADDED, MU)])
+def test_the_verdict_is_that_of_the_scenario(releases, worst):
+    asked = Question(
+        population=PLACE, attackers=tuple(standard(patients.prior())), releases=releases,
+        accepted=0.1, worst=worst, standard=True,
+    )  # fmt: skip
+    page = told(asked)
+    again = answer(parse(asked.toml(), name="again", folder=Path()), plans=False, audits=False)
+    assert again.verdict is not None and page.verdict is not None
+    assert str(page.verdict) == str(again.verdict) and page.verdict.word == again.verdict.word
+    assert (page.cases[0][0], str(page.cases[0][1])) == (
+        again.strongest[0], str(again.strongest[1]),
+    )  # fmt: skip
+    report = html.unescape(html_of(answer(asked.scenario(), plans=False, audits=False)))
+    assert page.verdict.word in report
+
+
+def test_a_scenario_comes_back_as_it_was(tmp_path):
+    own = builtin()
+    place = of_scenario(own)
+    asked = Question(
+        population=place, attackers=place.attackers, releases=place.releases, accepted=own.accepted
+    )
+    again = parse(asked.toml(), name="again", folder=tmp_path)
+    assert again.threats == own.threats and len(again.releases) == len(own.releases)
+    assert str(told(asked).verdict) == str(answer(own, plans=False, audits=False).verdict)
+
+
+def test_enough_noise_is_enough_for_every_attacker():
+    asked = Question(
+        population=PLACE, attackers=tuple(standard(patients.prior())), releases=(GRR,),
+        accepted=0.05, standard=True,
+    )  # fmt: skip
+    for name, _ in asked.attackers[:3]:
+        plan = asked.plan(name)
+        changed = Question(
+            population=PLACE, attackers=asked.attackers, releases=(GRR.at(plan.value),),
+            accepted=0.05,
+        )  # fmt: skip
+        assert told(changed).verdict.outcome == "accepted"
+    both = Question(
+        population=PLACE, attackers=asked.attackers, releases=(GRR, ADDED), accepted=0.05
+    )
+    changes = {name: float(new) for name, _, _, new in both.plan("").changes}
+    made = tuple(r.at(changes[r.name]) for r in both.releases)
+    kept = Question(population=PLACE, attackers=asked.attackers, releases=made, accepted=0.05)
+    assert told(kept).verdict.outcome == "accepted"
+
+
+def test_columns_that_are_picked_at_first():
+    def seen(*distinct):
+        return [Seen(f"c{i}", "text", d, True) for i, d in enumerate(distinct)]
+
+    assert picked(seen(1, 2, 50_000, 3)) == ["c1", "c3"]
+    assert picked(seen(60_000)) == ["c0"] and picked(seen(1, 1)) == ["c0"]
+    assert len(picked(seen(*[2] * 15))) == population.PICKED
+    assert picked([Seen("long", "text", 2, False), *seen(4)]) == ["c0"]
+
+
+def test_fifteen_columns_are_a_choice_and_thirteen_too_many(tmp_path):
+    path = tmp_path / "wide.csv"
+    names = [f"c{i}" for i in range(15)]
+    path.write_text(
+        ",".join(names) + "\n" + "".join(",".join("01"[i % 2] * 15) + "\n" for i in range(9))
+    )
+    assert [s.name for s in population.look(str(path), "wide.csv")] == names
+    place = from_file(str(path), "wide.csv", names[:3])
+    assert place.prior.columns == tuple(names[:3]) and "columns = " in place.toml
+    with pytest.raises(DpradError, match="13 columns are picked"):
+        from_file(str(path), "wide.csv", names[:13])
+
+
+def test_a_table_of_unique_rows_proves_nothing_unless_it_is_everybody(tmp_path):
+    path = tmp_path / "people.csv"
+    path.write_text("zip,born\n" + "".join(f"{i},{1900 + i % 90}\n" for i in range(400)))
+    place = from_file(str(path), "people.csv", ["zip", "born"])
+    weak = released(place, PROMISE, 0.01)
+    asked = {"attackers": (("a stranger", Threat()),), "releases": (weak,), "accepted": 0.002}
+    assert told(Question(population=place, **asked)).verdict.word == "Cannot be told"
+    sure = Question(population=place.whole(), **asked)
+    assert told(sure).verdict.word == "Accepted"
+    assert parse(sure.toml(), name="again", folder=tmp_path).prior.whole
+    assert "whole=True" in sure.python() and "scenario.toml" in sure.command()
