@@ -580,7 +580,8 @@ def shared(folder, capsys, scale):
     (folder / "own.toml").write_text(SCALED)
     code, _ = run(["report", str(folder / "own.toml"), "-o", str(folder / "r.html")], capsys)
     assert code == 0
-    text = [(folder / "r.html").read_text()]
+    # a hash of the data differs, and tells nothing but whether a guess of all of it is right
+    text = [re.sub(r"SHA-256 [0-9a-f]{64}", "hash", (folder / "r.html").read_text())]
     for command in (
         "compare --mechanisms laplace,staircase,bounded-laplace,duchi,piecewise,hybrid "
         "--epsilon 0.5,1",

@@ -12,6 +12,7 @@ import pytest
 import dprad
 from dprad import DpradError, Prior, PureDP, Threat, mechanisms, plots, scenario
 from dprad.game.question import Question
+from dprad.model import explain
 from dprad.show.report import report_scenario
 from dprad.show.report.published import published
 from dprad.show.scenario.file import parse
@@ -58,14 +59,15 @@ def test_the_example(answers, tmp_path):
     two = report_scenario(scenario.builtin(), tmp_path / "b.html", command="dprad report")
     assert one.read_bytes() == two.read_bytes()
     text = checked(one)
-    for risk in (r for row in answers.risks for r in row):
-        assert str(published(risk)) in text
-    for words in ("30 of 100", "41 of 100", "This holds if", "may exceed the accepted 0.1"):
+    for risk in answers.joint:
+        assert explain.above(published(risk).interval[1]) in text
+    for words in ("Not accepted", "What to do", "This holds if", "2 releases together"):
         assert words in text
     for words in ("Audit", "unified bound (Theorem C)", "again", 'builtin = "patients"'):
         assert words in text
     html = one.read_text()
-    assert html.count('class="extra"') == 11 and html.count("<circle") == 200
+    more = round(100 * published(answers.strongest[1]).rad)
+    assert html.count('class="extra"') == more and html.count("<circle") == 200
 
 
 def test_any_results(tmp_path):
@@ -213,5 +215,8 @@ def test_for_every_attacker_is_said_only_after_a_look(tmp_path, monkeypatch):
             threat=question.threat,
         )
         assert risk.rad <= 0.1
+    advised = float(re.search(r"coded: epsilon = ([\d.]+) \(now 1\)", told).group(1))
+    assert advised <= value
     monkeypatch.setattr("dprad.show.report.sections.keeps", lambda *_: False)
-    assert "for every attacker" not in checked(report_scenario(made, tmp_path / "r.html"))
+    experts = checked(report_scenario(made, tmp_path / "r.html")).split("For experts")[1]
+    assert "for every attacker" not in experts

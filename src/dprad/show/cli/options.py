@@ -265,7 +265,8 @@ class Feared:
     Parameters
     ----------
     knows
-        nothing, everything, or the columns the attacker knows, comma-separated.
+        nothing, everything, or the columns the attacker knows, comma-separated. `assess` asks about
+        a standard set of attackers unless something about them is said.
     target
         The columns they guess, comma-separated (default: the whole record).
     eta
@@ -273,7 +274,7 @@ class Feared:
 
     """
 
-    knows: Annotated[str, Parameter(group=THREAT)] = "nothing"
+    knows: Annotated[str | None, Parameter(group=THREAT)] = None
     target: Annotated[str | None, Parameter(group=THREAT)] = None
     loss: Annotated[str, Parameter(group=THREAT, help=_LOSSES)] = "exact"
     eta: Annotated[float, Parameter(group=THREAT)] = 0.0
@@ -287,7 +288,8 @@ class Feared:
         """The threat as the library takes it."""
         from dprad.model.threats import KNOWS, Threat
 
-        known = self.knows if self.knows in KNOWS else listed(self.knows, "--knows")
+        given = self.knows or "nothing"
+        known = given if given in KNOWS else listed(given, "--knows")
         assert known is not None
         target = listed(self.target, "--target")
         return Threat(knows=known, target=target, loss=self.loss, eta=self.eta)

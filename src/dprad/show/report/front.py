@@ -236,14 +236,15 @@ def _up(value: float) -> float:
 
 
 def _column(scenario: Scenario) -> str | None:
-    """The column that is guessed, or the first that is not a list of numbers."""
+    """The column that is guessed, or the first; none of numbers, whose bands would tell its
+    range.
+    """
     prior = scenario.prior
     if prior.kind != "finite":
         return None
     targets = [t.target[0] for _, t in scenario.threats if t.target and len(t.target) == 1]
-    plain = [c for c in prior.columns if prior.column(c).dtype.kind not in "iuf"]
-    found = [*dict.fromkeys(targets), *plain, *prior.columns]
-    return str(found[0])
+    named = [*dict.fromkeys(targets), *prior.columns]
+    return next((c for c in named if prior.column(c).dtype.kind not in "iufbM"), None)
 
 
 def _subject(answers: Answers, question: Question) -> tuple[Any, Question]:
