@@ -1,7 +1,8 @@
 """The explorer: a local web page, bound to this machine, that needs no network.
 
-`question.py` holds the questions and answers, independent of the page; `controls.py` reads the
-inputs, `app.py` draws the answers, `guard.py` controls access.
+`population.py` and `question.py` hold the questions and answers, independent of the page;
+`controls.py`, `cards.py` and `upload.py` read the inputs; `app.py`, `drawn.py` and `chart.py` show
+the answers; `guard.py` controls access.
 """
 
 from __future__ import annotations

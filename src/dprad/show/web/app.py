@@ -9,48 +9,29 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from htmltools import HTML, TagList, tags
-from shiny import App, Inputs, Outputs, Session, reactive, render, req, ui
+from htmltools import TagList, tags
+from shiny import App, Inputs, Outputs, Session, reactive, render, req
 
 from dprad.errors import DpradError
-from dprad.model.results import Calibration, Risk
+from dprad.model.results import Calibration
 from dprad.runtime.bench import Bench
-from dprad.show import plots
-from dprad.show.plots.style import svg
 from dprad.show.report.page import html_of
 from dprad.show.scenario import Scenario
 from dprad.show.scenario import answer as answer_scenario
 from dprad.show.scenario.advice import Advice
-from dprad.show.scenario.release import Release
 from dprad.show.web import drawn
-from dprad.show.web.controls import Controls, Waiting
-from dprad.show.web.field import field
+from dprad.show.web.chart import chart, latest
+from dprad.show.web.controls import Controls
 from dprad.show.web.page import page
-from dprad.show.web.population import (
-    GAUSSIAN,
-    PROMISE,
-    RELEASE,
-    SLIDERS,
-    Population,
-    menu,
-    of_scenario,
-    parameter_of,
-    patients,
-    readable,
-    released,
-    uniform,
-)
+from dprad.show.web.population import RELEASE, of_scenario, patients, uniform
 from dprad.show.web.question import Question, Told
+from dprad.show.web.upload import Waiting
 
-# Seconds that the answer about an attacker, a calibration, a line of the chart and a report may
-# take; and after how many no further attacker is asked about.
-ANSWER, PLAN, LINE, REPORT, TOTAL = 20.0, 30.0, 20.0, 120.0, 60.0
+# Seconds that the answer about an attacker, a calibration and a report may take; and after how many
+# no further attacker is asked about.
+ANSWER, PLAN, REPORT, TOTAL = 20.0, 30.0, 120.0, 60.0
 # Seconds in which changes are collected before they are asked about, and between two looks.
 PAUSE, LOOK = 0.1, 0.25
-POINTS = 12
-# Lines of charts that are kept.
-LINES = 40
-USUAL = (PROMISE, "grr", "oue", "laplace")
 
 
 def make_app(scenario: Scenario | None = None, bench: Bench | None = None) -> App:
@@ -73,19 +54,13 @@ def make_app(scenario: Scenario | None = None, bench: Bench | None = None) -> Ap
         told = _told(controls, shared)
         _answer(told)
         _plan(controls, told, shared)
-        _chart(controls, told, shared)
+        chart(controls, output, told, shared)
         _elsewhere(controls, told, shared)
         session.on_ended(controls.cancel)
 
     app = App(page(places, accepted, worst, len(opening)), server)
     app.sanitize_errors = True
     return app
-
-
-def _latest(task: Any) -> Any:
-    """The result; until there is one, what is on the page stays, in grey."""
-    req(task.status() not in ("running", "cancelled"), cancel_output="progress")
-    return task.result()
 
 
 def _told(controls: Controls, bench: Bench) -> Any:
@@ -139,7 +114,7 @@ def _told(controls: Controls, bench: Bench) -> Any:
     @reactive.calc
     def told() -> Told | str:
         req(not isinstance(controls.place(), Waiting), cancel_output="progress")
-        found: Told | str = _latest(ask)
+        found: Told | str = latest(ask)
         return found
 
     return told
@@ -193,128 +168,10 @@ def _plan(controls: Controls, told: Any, bench: Bench) -> None:
             return None
         if found.asked.accepted is None:
             return tags.p("Give an accepted risk first.")
-        asked, result = _latest(find)
+        asked, result = latest(find)
         if isinstance(result, DpradError):
             return drawn.plan(result, asked) or tags.p(str(result))
         return drawn.plan(result, asked)
-
-
-class _Lines:
-    """Lines of a chart; the same one is not computed twice."""
-
-    def __init__(self, bench: Bench) -> None:
-        self.bench = bench
-        self.drawn: dict[Any, list[Risk] | None] = {}
-
-    async def line(
-        self, asked: Question, k: int, release: Release, values: list[float]
-    ) -> list[Risk] | None:
-        """Risks at all values; None if it cannot be drawn."""
-        others = sorted((n, str(v)) for n, v in release.numbers.items() if n != release.parameter)
-        # the population itself, not its address, which another one may get
-        what = (release.mechanism, str(release.query), *others)
-        key = (asked.population, asked.attackers[k][1], what, values[-1])
-        if key not in self.drawn:
-            while len(self.drawn) >= LINES:
-                self.drawn.pop(next(iter(self.drawn)))
-            try:
-                self.drawn[key] = await self.bench.run(
-                    Question.line, asked, k, release, values, seconds=LINE, long=True
-                )
-            except DpradError:
-                self.drawn[key] = None
-        return self.drawn.get(key)
-
-
-def _others(population: Population, release: Release) -> list[str]:
-    """Mechanisms that could take the place of a release: same column, same parameter."""
-    columns = population.prior.columns
-    reads = release.query if isinstance(release.query, str) else ""
-    place = reads if reads in columns and len(columns) > 1 else ""
-    able = [n for n, places in readable(population).items() if place in places]
-    return [
-        name
-        for name in (PROMISE, GAUSSIAN, *able)
-        if parameter_of(population, name) == release.parameter
-    ]
-
-
-def _chart(controls: Controls, told: Any, bench: Bench) -> None:
-    """Risk against the noise, for the first release alone and others in its place."""
-    kept = _Lines(bench)
-    offered: reactive.Value[dict[str, str]] = reactive.Value({})
-
-    @reactive.effect
-    def _offer() -> None:
-        found = told()
-        if isinstance(found, str):
-            return
-        asked, release = found.asked, found.asked.releases[0]
-        titles = menu(asked.population)
-        names = [n for n in _others(asked.population, release) if n != release.mechanism]
-        choices = {n: titles[n] for n in names}
-        with reactive.isolate():
-            if offered() != choices:
-                offered.set(choices)
-
-    @render.ui
-    def others() -> Any:
-        choices = offered()
-        if not choices:
-            return None
-        usual = [m for m in USUAL if m in choices]
-        boxes = ui.input_checkbox_group("compared", None, choices, selected=usual, inline=True)
-        return field("compared", boxes)
-
-    @reactive.extended_task
-    async def draw(found: Told, names: tuple[str, ...]) -> tuple[Told, dict[str, Any]]:
-        asked, k, own = found.asked, found.strongest, found.asked.releases[0]
-        now = float(own.numbers[own.parameter])
-        top = max(SLIDERS[own.parameter][1], now)
-        values = [top * (i + 1) / POINTS for i in range(POINTS)]
-        reads = own.query if isinstance(own.query, str) else ""
-        several = {own.name: own}
-        for name in names:
-            other = released(asked.population, name, now, reads=reads)
-            title = f"any with this {own.parameter}" if other.mechanism is None else other.name
-            several.setdefault(title, other)
-        lines = await asyncio.gather(*[kept.line(asked, k, r, values) for r in several.values()])
-        pairs = zip(several, lines, strict=True)
-        return found, {name: (values, risks) for name, risks in pairs if risks}
-
-    controls.tasks.append(draw)
-
-    @reactive.effect
-    def _draw() -> None:
-        found = told()
-        if not isinstance(found, str):
-            chosen = controls.input.compared() if "compared" in controls.input else ()
-            names = [n for n in chosen if n in offered()]
-            draw.cancel()
-            draw(found, tuple(names)[:4])
-
-    @render.ui
-    def chart() -> Any:
-        if isinstance(told(), str):
-            return None
-        found, lines = _latest(draw)
-        if not lines:
-            return None
-        asked = found.asked
-        own = asked.releases[0]
-        picture = svg(
-            lambda ax: plots.plot_risk(
-                lines,
-                ax=ax,
-                parameter=own.parameter,
-                accepted=None if asked.worst else asked.accepted,
-                at=float(own.numbers[own.parameter]),
-            ),
-            label=f"Extra risk against {own.parameter}",
-        )
-        alone = "The first release alone, on" if len(asked.releases) > 1 else "On"
-        said = f"{alone} average over people; {found.cases[0][0]}."
-        return tags.div(HTML(picture), tags.p(said, class_="soft"), class_="chart")
 
 
 def _elsewhere(controls: Controls, told: Any, bench: Bench) -> None:

@@ -2,43 +2,24 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from typing import Any
 
-from htmltools import TagList, tags
+from htmltools import TagList
 from shiny import Inputs, Outputs, Session, reactive, render, ui
 
-from dprad.data.overview import Seen
 from dprad.errors import DpradError
 from dprad.model.threats import Threat
 from dprad.runtime.bench import Bench
 from dprad.show.web.cards import Attackers, Releases
 from dprad.show.web.field import field
-from dprad.show.web.guard import uploaded
-from dprad.show.web.population import (
-    LIMITS,
-    Population,
-    from_file,
-    look,
-    menu,
-    picked,
-    uniform,
-)
+from dprad.show.web.population import Population, menu, uniform
 from dprad.show.web.question import Question
+from dprad.show.web.upload import Waiting, upload
 from dprad.verbs.attackers import MOST, standard
 
 LARGEST = 10_000
-# Seconds that reading a file may take.
-READ = 30.0
 # Most own attackers, and most releases unless a scenario has more.
 ATTACKERS, RELEASES = 3, 4
-
-
-class Waiting(str):
-    """Why there is no population yet: it is being read."""
-
-    __slots__ = ()
 
 
 class Controls:
@@ -55,7 +36,7 @@ class Controls:
     ) -> None:
         self.input, self.places = input, places
         self.tasks: list[Any] = []  # what is computed for this session
-        self.place = _populations(input, session, places, bench, self.tasks)
+        self.place = _populations(input, places, upload(input, session, bench, self.tasks))
         self.shape = _shape(self.place)
         home = next(iter(places.values()))
         number = max(RELEASES, len(opening))
@@ -119,94 +100,8 @@ class Controls:
         return None if len(named) in (0, len(columns)) else named
 
 
-def _populations(
-    input: Inputs,  # noqa: A002
-    session: Session,
-    places: dict[str, Population],
-    bench: Bench,
-    tasks: list[Any],
-) -> Any:
+def _populations(input: Inputs, places: dict[str, Population], from_upload: Any) -> Any:  # noqa: A002
     """The population, or a sentence that says why there is none yet."""
-    file: reactive.Value[tuple[str, str]] = reactive.Value(("", ""))
-
-    @reactive.extended_task
-    async def seen(path: str, name: str) -> list[Seen] | str:
-        """In a process of its own, so that nobody else waits; errors become a sentence."""
-        try:
-            found: list[Seen] = await bench.run(look, path, name, seconds=READ, long=True)
-        except DpradError as error:
-            return str(error)
-        return found
-
-    @reactive.extended_task
-    async def load(path: str, name: str, columns: tuple[str, ...]) -> Population | str:
-        try:
-            work = (from_file, path, name, list(columns))
-            read: Population = await bench.run(*work, seconds=READ, long=True)
-        except DpradError as error:
-            return str(error)
-        return read
-
-    tasks += [seen, load]
-
-    @reactive.effect
-    @reactive.event(input.file)
-    def _look() -> None:
-        files = input.file()
-        if files:
-            seen.cancel()
-            load.cancel()
-            try:
-                path, name = uploaded(files[0]["datapath"], _uploads(session)), files[0]["name"]
-            except (DpradError, KeyError, TypeError):
-                path, name = os.devnull, "the file"
-            file.set((path, str(name)))
-            seen(path, str(name))
-
-    @render.ui
-    def columns() -> Any:
-        """The columns of the file, to pick from."""
-        found = seen.result()
-        if isinstance(found, str):
-            return None
-        able = {s.name: _row(s) for s in found if s.fits}
-        label = f"Columns of a record, {LIMITS.columns} at most (type, how many values)"
-        boxes = ui.input_checkbox_group("picked", label, able, selected=picked(found))
-        odd = [s.name for s in found if not s.fits]
-        said = f"Not offered, as their values are too long: {', '.join(odd)}." if odd else None
-        return TagList(field("picked", boxes), said and tags.p(said, class_="soft"))
-
-    counted: list[Any] = [None]  # what is counted last, or being counted
-
-    @reactive.effect
-    def _load() -> None:
-        found = seen.result()
-        if isinstance(found, str):
-            return
-        names = {s.name for s in found if s.fits}
-        given = input.picked() if "picked" in input else None
-        if given is None or not set(given) <= names:  # those of another file, or none yet
-            given = picked(found)
-        chosen = tuple(s.name for s in found if s.name in given)
-        if chosen and counted[0] != (file(), chosen):
-            counted[0] = (file(), chosen)
-            load.cancel()
-            load(*file(), chosen)
-
-    def from_upload() -> Population | str:
-        if seen.status() in ("initial", "running"):
-            new = seen.status() == "initial"
-            return "choose a file first." if new else Waiting("Reading the file")
-        if seen.status() != "success":
-            return Waiting("Reading the file")
-        found = seen.result()
-        if isinstance(found, str):
-            return found
-        if "picked" in input and not input.picked():
-            return "pick at least one column."
-        if load.status() == "error":
-            return "the file cannot be read."
-        return load.result() if load.status() == "success" else Waiting("Counting the rows")
 
     @reactive.calc
     def place() -> Population | str:
@@ -216,21 +111,12 @@ def _populations(
             if not size or not 1 <= size <= LARGEST:
                 return f"choose between 1 and {LARGEST:,} values."
             return uniform(int(size))
-        now = from_upload() if kind == "file" else places[kind]
+        now: Population | str = from_upload() if kind == "file" else places[kind]
         if isinstance(now, Population) and now.counted and "whole" in input and input.whole():
             return now.whole()
         return now
 
     return place
-
-
-def _row(seen: Seen) -> Any:
-    """A column in the list: name, type, how many values."""
-    return tags.span(
-        tags.span(seen.name, class_="name"),
-        tags.span(f"{seen.kind}, {seen.distinct:,}", class_="soft"),
-        class_="column",
-    )
 
 
 def _shape(place: Any) -> Any:
@@ -292,9 +178,3 @@ def _who(controls: Controls) -> None:
             if 1 < len(columns) <= MOST
             else None,
         )
-
-
-def _uploads(session: Session) -> str:
-    """The folder of this session's uploads; of all sessions, if Shiny does not say."""
-    manager = getattr(session, "_file_upload_manager", None)
-    return str(getattr(manager, "_basedir", tempfile.gettempdir()))
