@@ -288,7 +288,7 @@ class Feared:
         """The threat as the library takes it."""
         from dprad.model.threats import KNOWS, Threat
 
-        given = self.knows or "nothing"
+        given = "nothing" if self.knows is None else self.knows
         known = given if given in KNOWS else listed(given, "--knows")
         assert known is not None
         target = listed(self.target, "--target")
