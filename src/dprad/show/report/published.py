@@ -19,9 +19,9 @@ from dprad.model.results import Calibration, Risk
 from dprad.show.scenario.answers import Reason
 
 SAID = (
-    "Risks are rounded up to hundredths, those of the most exposed person to 0.05, and noise to two "
-    "digits on the safe side (to more where two would not do), so that this report does not reveal "
-    "how many people have a rare value."
+    "Risks are rounded up to hundredths, those of the most exposed person to 0.05, and noise to "
+    "two digits on the safe side (to more where two would not do), so that this report does not "
+    "reveal how many people have a rare value."
 )
 WHY = {
     "every": "every value stays within it",
