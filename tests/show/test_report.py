@@ -60,7 +60,7 @@ def test_the_example(answers, tmp_path):
     assert one.read_bytes() == two.read_bytes()
     text = checked(one)
     for risk in answers.joint:
-        assert explain.above(published(risk).interval[1]) in text
+        assert explain.above(published(risk).interval[1]) in text  # in the table
     for words in ("Not accepted", "What to do", "This holds if", "2 releases together"):
         assert words in text
     for words in ("Audit", "unified bound (Theorem C)", "again", 'builtin = "patients"'):

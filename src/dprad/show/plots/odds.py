@@ -23,7 +23,8 @@ def dots(risk: Risk) -> tuple[int | None, int]:
         return round(100 * risk.success_out), round(100 * risk.success_in)
     if risk.baseline is not None and not risk.threat["membership"]:
         more = min(100, math.ceil(100 * risk.rad - 1e-9))
-        out = min(round(100 * risk.baseline), 100 - more)
+        top = max(min(math.ceil(100 * risk.rero - 1e-9), 100), more)  # never right more often
+        out = min(round(100 * risk.baseline), top - more)
         return out, out + more
     return None, min(100, math.ceil(100 * risk.rad - 1e-9))
 

@@ -56,7 +56,7 @@ class Front:
     heads: tuple[str, ...]
     rows: tuple[tuple[str, tuple[Cell, ...]], ...]
     groups_by: str
-    groups: tuple[tuple[str, str, str], ...]
+    groups: tuple[tuple[str, str], ...]
     rests: tuple[str, ...]
     facts: tuple[tuple[str, str], ...]
 
@@ -72,7 +72,7 @@ def front(answers: Answers, shown: Answers) -> Front:
     return Front(
         word="Not judged" if verdict is None else verdict.word,
         state="" if verdict is None else state[verdict.outcome],
-        sentence=NOTHING if verdict is None else _judged(verdict, risk),
+        sentence=NOTHING if verdict is None else _judged(verdict, risk, scenario),
         lead=_lead(risk, _what(scenario)),
         cards=_cards(scenario, name, risk),
         grids=tuple(grids(risk)),
@@ -88,35 +88,53 @@ def front(answers: Answers, shown: Answers) -> Front:
     )
 
 
-def _judged(verdict: Verdict, risk: Risk) -> str:
+def _judged(verdict: Verdict, risk: Risk, scenario: Scenario) -> str:
     """The verdict in words, with the rounded number."""
-    whose = "of the most exposed person" if verdict.worst else "on average over people"
+    whose = "for the most exposed person" if verdict.worst else "on average over people"
     found = upper(risk, worst=verdict.worst)
     within = verdict.outcome == "accepted"
-    value = explain.above(min(found, verdict.limit) if within else found)
+    value = _in_100(min(found, verdict.limit) if within else found)
     kind = risk.worst_kind if verdict.worst else risk.kind
-    verb = "is" if kind == "exact" else "may be as high as"
-    limit = f"the accepted {verdict.limit:g}"
-    if verdict.outcome == "accepted":
-        said = f"The extra risk of taking part, {whose}, is at most {value}: within {limit}."
+    upto = "" if kind == "exact" else "up to "
+    limit, these = _in_100(verdict.limit), _these(scenario)
+    more = f"an attacker is right {upto}{value} more times in 100 because a person took part"
+    if explain.membership(risk.threat):
+        more = (
+            f"an attacker finds out {upto}{value} more times in 100 that a person's record was used"
+        )
+    if within:
+        said = f"{these} may be published: {more}, {whose}; {limit} is accepted."
         most = upper(risk, worst=True)
         if not verdict.worst and most > verdict.limit:
-            said += f" For the most exposed person it may be {explain.above(most)}, which is above."
+            said += (
+                f" For the most exposed person it may be {_in_100(most)}, which is above; no limit "
+                "is set for one person."
+            )
         return said
     if verdict.outcome == "exceeded":
-        return f"The extra risk of taking part, {whose}, {verb} {value}: above {limit}."
+        return f"{these} should not be published as planned: {more}, {whose}; {limit} is accepted."
     return (
-        f"The number found, {value}, would be within {limit}, but it cannot be relied on: too many "
-        "rows are the only ones of their kind. Choose fewer columns or coarser values, or say in "
-        "the scenario that the table is the whole population (whole = true)."
+        f"The number found, {value} in 100, would be within the accepted {limit}, but it cannot be "
+        "relied on: too many rows are the only ones of their kind. Choose fewer columns or coarser "
+        "values, or say in the scenario that the table is the whole population (whole = true)."
     )
+
+
+def _these(scenario: Scenario) -> str:
+    many = len(scenario.releases)
+    return f"These {many} releases" if many > 1 else "This release"
+
+
+def _in_100(value: float) -> str:
+    """So many in 100: whole, unless it is given in smaller parts."""
+    return f"{round(100 * value, 4):g}"
 
 
 def _lead(risk: Risk, what: str) -> str:
     """The sentence with the odds, without the method, which is for experts."""
-    first = str(risk).split("\n")[0]
-    first = re.sub(r" \([^()]*(\([^()]*\)[^()]*)*\)\.$", ".", first)
-    return re.sub(r"^Against .*?, (?=an attacker)", f"With {what}, ", first)
+    said = explain.sentence(risk, named=False)
+    said = re.sub(r" \([^()]*(\([^()]*\)[^()]*)*\)\.$", ".", said)
+    return f"With {what}, {said[0].lower()}{said[1:]}"
 
 
 def _what(scenario: Scenario) -> str:
@@ -125,16 +143,17 @@ def _what(scenario: Scenario) -> str:
 
 
 def _cards(scenario: Scenario, name: str, risk: Risk) -> tuple[tuple[str, str, str], ...]:
-    average = explain.above(risk.interval[1]) if risk.kind == "estimate" else explain.number(risk)
+    """So many more times in 100: the average, the most exposed person, what is accepted."""
+    average = f"{'' if risk.kind == 'exact' else 'up to '}{_in_100(risk.interval[1])} in 100"
     cards = [("On average over people", average, f"{_what(scenario)}, against {name}")]
-    if risk.worst is not None and risk.worst_interval is not None:
-        own = explain.bounded(risk.worst, risk.worst_interval, risk.worst_kind or "exact")
-        note = "whoever the attacker is: the person whose record stands out most"
-        cards.append(("Most exposed person", own, note))
+    if risk.worst_interval is not None:
+        note = "one person, whose record stands out most, and the attacker who gains most from it"
+        most = f"up to {_in_100(risk.worst_interval[1])} in 100"
+        cards.append(("Most exposed person", most, note))
     if scenario.accepted is not None:
         whose = "for the most exposed person" if scenario.worst else "on average over people"
-        who = f"; {scenario.decided['by']}" if "by" in scenario.decided else ""
-        cards.append(("Accepted", f"{scenario.accepted:g}", whose + who))
+        who = f"; set by {scenario.decided['by']}" if "by" in scenario.decided else ""
+        cards.append(("Accepted limit", f"{_in_100(scenario.accepted)} in 100", whose + who))
     return tuple(cards)
 
 
@@ -152,9 +171,9 @@ def _todo(answers: Answers) -> tuple[str, ...]:
                      "attacker here:")  # fmt: skip
         lines += [f"{name}: {key} = {new} (now {old})" for name, key, old, new in found.changes]
     else:
-        lines.append("No amount of noise was found that keeps it.")
+        lines.append("No amount of noise was found that keeps the accepted risk.")
     if len(answers.scenario.releases) > 1:
-        lines.append("Or publish fewer of them: what is published together is added up.")
+        lines.append("Or publish fewer of them: together they tell more than each alone.")
     if verdict.outcome == "cannot be told":
         lines.append("Or choose fewer columns or coarser values, so that fewer rows are unique.")
     return tuple(lines)
@@ -191,7 +210,7 @@ def _cell(scenario: Scenario, exact: Risk, rounded: Risk) -> Cell:
     return Cell(text, "unknown" if unsure else "yes")
 
 
-def _groups(answers: Answers, name: str) -> tuple[str, tuple[tuple[str, str, str], ...]]:
+def _groups(answers: Answers, name: str) -> tuple[str, tuple[tuple[str, str], ...]]:
     """The groups that are exposed most, of one column; never a group of fewer than ten people."""
     scenario = answers.scenario
     question: Question = dict(scenario.questions)[name]
@@ -221,13 +240,8 @@ def _groups(answers: Answers, name: str) -> tuple[str, tuple[tuple[str, str, str
         if group.name == "others":
             continue
         risk = explain.above(_up(group.interval[1]))
-        rows.append((str(group.name), _percent(group.share), risk))
+        rows.append((str(group.name), risk))
     return column, tuple(rows)
-
-
-def _percent(share: float) -> str:
-    """One digit below ten percent, steps of five above."""
-    return f"{100 * share:.1g}%" if share < 0.095 else f"{5 * round(20 * share)}%"
 
 
 def _up(value: float) -> float:
@@ -277,7 +291,7 @@ def _facts(scenario: Scenario) -> tuple[tuple[str, str], ...]:
     if {"by", "on"} & set(scenario.decided):
         who = scenario.decided.get("by", "")
         when = f" on {scenario.decided['on']}" if "on" in scenario.decided else ""
-        facts.append(("Threshold accepted", f"{who}{when}".strip()))
+        facts.append(("Limit set by", f"{who}{when}".strip()))
     return tuple(facts)
 
 

@@ -64,14 +64,19 @@ def _decision(facts: dict[str, Any]) -> list[str]:
     if accepted is not None:
         by, on = (plain(accepted[key] or "not said") for key in ("by", "on"))
         lines.append(f"- Accepted extra risk: {accepted['risk']:g} ({accepted['of']}).")
-        lines.append(f"- Accepted by: {by}; on: {on}.")
+        lines.append(f"- Limit set by: {by}; on: {on}.")
     passed = " This date has passed." if facts["review"] < facts["made"] else ""
     return [*lines, f"- To be reviewed by {facts['review']}.{passed}"]
 
 
 def table(rows: Sequence[dict[str, Any]]) -> list[str]:
     """Risks as a table in Markdown, with releases if these are named."""
-    heads = ["attacker", *(["release"] if "release" in rows[0] else []), *COLUMNS, "accepted"]
+    heads = [
+        "attacker",
+        *(["release"] if "release" in rows[0] else []),
+        *COLUMNS,
+        "within the limit",
+    ]
     lines = [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]
     for row in rows:
         cells = [plain(row[key]) for key in ("attacker", "release") if key in row]
