@@ -124,7 +124,7 @@ def test_the_three_questions_are_those_of_assess(tmp_path):
     assert results["accepted"] == {
         "risk": 0.2, "of": "average", "by": "A. Turing", "on": "2026-01-02",
     }  # fmt: skip
-    assert "Accepted by: A. Turing; on: 2026-01-02." in (target / "evidence.md").read_text()
+    assert "Limit set by: A. Turing; on: 2026-01-02." in (target / "evidence.md").read_text()
 
 
 def test_two_releases_are_linked_by_all_together(example):

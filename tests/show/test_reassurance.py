@@ -202,6 +202,15 @@ risk = 0.1
     assert ">usual<" in body and ">rare<" not in body
 
 
+def test_the_command_line_calibrates_for_one_person_too(capsys):
+    asked = ["calibrate", "--max-risk", "0.1", "--mechanism", "grr", "--uniform", "4"]
+    values = []
+    for more in ([], ["--worst"]):
+        assert code([*asked, *more]) == 0
+        values.append(float(re.search(r"epsilon = ([\d.]+)", capsys.readouterr().out).group(1)))
+    assert values[1] <= values[0]
+
+
 def test_standard_attackers():
     prior = dprad.patients.prior()
     names = [name for name, _ in standard(prior, ["diagnosis"])]

@@ -40,6 +40,7 @@ def calibrate(
     /,
     *,
     max_risk: Annotated[options.Share | None, Parameter(group=_GOAL)] = None,
+    worst: Annotated[bool, Parameter(group=_GOAL, negative=())] = False,
     mechanism: Annotated[str | None, Parameter(group=_GOAL)] = None,
     promise: Annotated[str | None, Parameter(group=_GOAL, help=_PROMISE)] = None,
     query: Annotated[str | None, Parameter(group=_GOAL, help=options.QUERY)] = None,
@@ -62,6 +63,8 @@ def calibrate(
         A scenario file (`dprad init` writes one) instead of all other options.
     max_risk
         The accepted extra risk, as 0.1 or 10%.
+    worst
+        Whether that is for the most exposed person, not for the average over people.
     mechanism
         What adds the noise: a name as for `dprad assess`, or dpsgd (with --sample-rate and
         --steps).
@@ -91,7 +94,7 @@ def calibrate(
         alone(
             {"--max-risk": max_risk, "--mechanism": mechanism, "--promise": promise}
             | {"--neighbours": neighbours, "--sample-rate": sample_rate, "--steps": steps}
-            | {"--query": query}
+            | {"--query": query, "--worst": worst or None}
             | options.given(numbers)
             | population.given()
             | feared.given()
@@ -112,7 +115,7 @@ def calibrate(
         family, turned = _training(given | {"--query": query})
     else:
         family, turned = _noise(mechanism or "", given, prior, threat, read)
-    asked = {"prior": prior, "threat": threat, "query": read}
+    asked = {"prior": prior, "threat": threat, "query": read, "worst": worst}
     plan = dprad.calibrate(family, max_risk=max_risk, **asked, **turned)
     if json:
         show_json(plan.to_dict())
