@@ -261,12 +261,12 @@ def job_of(run):
 
 
 def test_stored_outputs_must_have_the_digest_that_is_stored():
-    job, chunks = job_of(mixed), trials.Chunks(64)
-    calls, first = job.chunk(0, 64, 1)
+    job, chunks = job_of(mixed), trials.Chunks(trials.FIRST)
+    calls, first = job.chunk(0, trials.FIRST, 1)
     evidence = Learned(Session(CLAIM, 0), 0.0)
     plain = json.loads(json.dumps(to_plain(evidence.add(calls))))
     stored = evidence.stored(plain, job, chunks, 0)
-    assert stored == calls and job.replay(chunks, {0: stored}, {0: first}) == 64
+    assert stored == calls and job.replay(chunks, {0: stored}, {0: first}) == trials.FIRST
     plain["outputs"][5]["dict"][0][1][0] = 7
     with pytest.raises(DpradError, match="damaged"):
         evidence.stored(plain, job, chunks, 0)
@@ -280,8 +280,8 @@ def test_first_outputs_that_are_run_again_are_compared_with_those_stored(monkeyp
     """Also if only the first calls of a chunk are run again."""
     monkeypatch.setattr(trials, "PATIENCE", -1.0)
     monkeypatch.setattr(trials, "REMEMBERED", 8)
-    job, chunks = job_of(mixed), trials.Chunks(64)
-    calls, first = job.chunk(0, 64, 1)
+    job, chunks = job_of(mixed), trials.Chunks(trials.FIRST)
+    calls, first = job.chunk(0, trials.FIRST, 1)
     assert job.replay(chunks, {0: calls}, {0: first}) == 8
     outputs = calls.outputs.copy()
     outputs[5] = mixed(7, np.random.default_rng(0))
@@ -290,11 +290,11 @@ def test_first_outputs_that_are_run_again_are_compared_with_those_stored(monkeyp
 
 
 def test_a_chunk_that_is_run_again_counts_as_it_is_now():
-    job, chunks = job_of(mixed), trials.Chunks(64)
-    calls, first = job.chunk(0, 64, 1)
-    stored = {0: trials.Calls(calls.records, None, calls.digest, Booked(64, 64, 64, []))}
-    assert job.replay(chunks, stored, {0: first}) == 64
-    assert stored[0].booked is None and len(stored[0].outputs) == 64
+    job, chunks = job_of(mixed), trials.Chunks(trials.FIRST)
+    calls, first = job.chunk(0, trials.FIRST, 1)
+    stored = {0: trials.Calls(calls.records, None, calls.digest, Booked(*[trials.FIRST] * 3, []))}
+    assert job.replay(chunks, stored, {0: first}) == trials.FIRST
+    assert stored[0].booked is None and len(stored[0].outputs) == trials.FIRST
 
 
 def test_an_audit_of_mixed_outputs_goes_on(tmp_path):
