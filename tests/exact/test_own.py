@@ -263,3 +263,21 @@ def test_errors():
         by_group(mechanism, prior=prior, threat=Threat(group=lambda s: s > 0), by="value")
     with pytest.raises(DpradError, match="must_guess"):
         Threat(group=lambda s: s > 0, must_guess=True)
+
+
+def test_gaussian_intervals_far_apart():
+    """Values that the noise never confuses, at any distance, and values as near as its reach."""
+    from dprad.exact.gaining import gaining
+
+    mass = np.array([0.5, 0.25, 0.25])
+    for far in (1e3, 1e17, 1e302):
+        own, others = gaining(np.array([0.0, far, 3 * far]), np.array([0.0, far, 3 * far]), mass)
+        assert own == pytest.approx(1.0)
+        assert others == pytest.approx(mass)
+    x = np.linspace(0.0, 60.0, 121)
+    own, others = gaining(x, x, np.full(121, 1 / 121))
+    grid = np.linspace(-15.0, 25.0, 20_001)
+    density = np.exp(-((grid - x[3]) ** 2) / 2) / np.sqrt(2 * np.pi)
+    mean = np.exp(-((grid[:, None] - x) ** 2) / 2).mean(axis=1) / np.sqrt(2 * np.pi)
+    gain = np.clip(density - mean, 0.0, None).sum() * (grid[1] - grid[0])
+    assert own[3] - others[3] == pytest.approx(gain, abs=1e-6)

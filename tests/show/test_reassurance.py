@@ -106,6 +106,21 @@ def test_a_doubtful_prior_does_not_pass(unique, capsys):
     assert code([*asked[:-1], "0.25"]) == 0  # holds for every population
 
 
+def test_a_doubtful_prior_of_a_group_counts_as_one_person():
+    """What holds on average for every population does not hold for a group, which may be one."""
+    pandas = pytest.importorskip("pandas")
+    prior = Prior.from_data(
+        pandas.DataFrame({"number": range(300), "ill": [i % 2 for i in range(300)]})
+    )
+    promise = PureDP(1.0, neighbours="replace-one")
+    everybody = assess(promise, prior=prior)
+    group = assess(promise, prior=prior, threat=Threat(group="number < 3"))
+    assert everybody.any_prior[0] == pytest.approx(np.tanh(0.25), abs=1e-6)
+    assert group.any_prior[0] == pytest.approx(np.tanh(0.5), abs=1e-6)
+    tiny = Gaussian(sigma=1e-300, sensitivity=300.0)  # too little noise to promise anything
+    assert assess(tiny, prior=prior, query="number").any_prior == (1.0, 1.0)
+
+
 def test_several_releases_are_added_up():
     """4. Exactly as one mechanism with both outputs, and never below one of them."""
     prior = Prior.from_counts({("a", 1): 4, ("a", 2): 1, ("b", 1): 3, ("b", 2): 2},

@@ -41,6 +41,7 @@ from dprad.mechanisms.gaussian import Gaussian
 from dprad.mechanisms.laplace import Laplace
 from dprad.mechanisms.staircase import Staircase
 from dprad.mechanisms.support import SupportMechanism
+from dprad.model.guarantees import Guarantee
 from dprad.numerics.arrays import Column, FloatArray, IntArray, complements, distinct
 from dprad.runtime.memory import block
 from dprad.runtime.progress import quietly, tell
@@ -104,12 +105,17 @@ def promised(mechanism: Mechanism, mass: FloatArray) -> Own:
     return Own(np.arange(len(mass)), high, np.zeros(len(mass)), high, "upper-bound")
 
 
+def promise_of(mechanism: Mechanism) -> Guarantee | None:
+    """The promise of a mechanism; None if there is none, or too little noise to state it."""
+    try:
+        return mechanism.guarantee
+    except DpradError:
+        return None
+
+
 def promised_tv(mechanism: Mechanism) -> float:
     """The total variation that the promise allows between two people; 1 if there is none."""
-    try:
-        promise = mechanism.guarantee
-    except DpradError:  # too little noise to be promised
-        return 1.0
+    promise = promise_of(mechanism)
     return 1.0 if promise is None else promise.replace_one().tv
 
 

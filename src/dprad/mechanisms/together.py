@@ -11,25 +11,30 @@ import numpy as np
 from dprad.data.tables import codes, joint_codes
 from dprad.game.question import Question
 from dprad.mechanisms.base import Mechanism
-from dprad.model.guarantees import Guarantee
+from dprad.mechanisms.composed import Composed
 from dprad.numerics.arrays import Column, FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
-class Together(Mechanism):
+class Together(Composed):
     """Several mechanisms with different queries, prepared for one question; see `Together.of`.
 
     `place` is the combination of values that each record of the question shows; `values` has, for
     each mechanism, what it reads in each combination. Given the record, outputs are independent.
     """
 
-    mechanisms: tuple[Mechanism, ...]
     values: tuple[Column, ...]
     place: IntArray
 
+    def __init__(
+        self, mechanisms: tuple[Mechanism, ...], values: tuple[Column, ...], place: IntArray
+    ) -> None:
+        for name, value in (("mechanisms", mechanisms), ("values", values), ("place", place)):
+            object.__setattr__(self, name, value)
+
     @classmethod
     def of(cls, parts: Sequence[tuple[Mechanism, Any]], question: Question) -> Together:
-        """Pairs (mechanism, query), for the records of a question. O(m log m)."""
+        """Two or more pairs (mechanism, query), for the records of a question. O(m log m)."""
         read = [m.read(replace(question, query=query)) for m, query in parts]
         place, count = joint_codes([codes(r)[0] for r in read])
         first = np.empty(count, dtype=np.intp)
@@ -44,24 +49,6 @@ class Together(Mechanism):
     def reads_codes(self) -> int:
         """The number of combinations."""
         return len(self.values[0])
-
-    @property
-    def costly(self) -> bool:  # type: ignore[override]
-        """Whether a part is."""
-        return any(m.costly for m in self.mechanisms)
-
-    @property
-    def assumes(self) -> str | None:
-        """What the parts assume."""
-        return " ".join(dict.fromkeys(m.assumes for m in self.mechanisms if m.assumes)) or None
-
-    @property
-    def guarantee(self) -> Guarantee | None:
-        """The composed promises; None if a part has no promise."""
-        promises = [p for m in self.mechanisms if (p := m.guarantee) is not None]
-        if len(promises) < len(self.mechanisms):
-            return None
-        return promises[0].compose(*promises[1:])
 
     def sample(self, records: Any, rng: np.random.Generator) -> tuple[Any, ...]:
         """One output per mechanism and record."""

@@ -91,6 +91,8 @@ def _beside(result: Risk) -> list[str]:
             f"For the most exposed person the extra risk is {largest}; the number above is the "
             f"average over {_people(result.threat)}."
         ]
+    if result.method.startswith("simulated"):
+        lines.append(f"Measured with a {result.method}; a better attack may gain more.")
     if same:
         return []
     knows, whole = result.threat["knows"], result.threat["target"] == "record"

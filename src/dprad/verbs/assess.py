@@ -10,7 +10,7 @@ import numpy as np
 from dprad import bounds
 from dprad.errors import DpradError, number, whole
 from dprad.exact import Sampling, solve, solve_continuous
-from dprad.exact.own import Own, own_risks, promised_tv
+from dprad.exact.own import Own, own_risks, promise_of, promised_tv
 from dprad.game.game import Classes, play
 from dprad.game.query import Query
 from dprad.game.question import Posed, Question
@@ -120,17 +120,22 @@ def answer(subject: Any, question: Question, sampling: Sampling, *, own: bool = 
     if not own:
         return risk
     risk = replace(risk, **worst_of(mechanism, question, sampling))
-    return _doubted(risk, mechanism.guarantee, question) if question.prior.once > ALONE else risk
+    return _doubted(risk, promise_of(mechanism), question) if question.prior.once > ALONE else risk
 
 
 def _doubted(risk: Risk, promise: Guarantee | None, question: Question) -> Risk:
-    """With what holds for every prior, where this one is doubtful."""
+    """With what holds for every prior, where this one is doubtful; of a group, that of one person:
+    it may consist of one.
+    """
     if question.prior.once <= ALONE:
         return risk
     if promise is None:
         return replace(risk, any_prior=(1.0, 1.0))
+    most = promise.replace_one().tv
+    if question.threat.group is not None:
+        return replace(risk, any_prior=(most, most))
     table = bounds.evaluate(promise, play(Prior.unknown(), Threat(knows="everything")))
-    return replace(risk, any_prior=(bounds.least(table, "rad")[1], promise.replace_one().tv))
+    return replace(risk, any_prior=(bounds.least(table, "rad")[1], most))
 
 
 def worst_of(mechanism: Mechanism, question: Question, sampling: Sampling) -> dict[str, Any]:
