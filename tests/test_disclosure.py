@@ -1026,7 +1026,7 @@ def test_why_there_is_no_noise_does_not_tell_the_range(tmp_path):
 def test_limits_of_a_search_do_not_tell_the_range(tmp_path, capsys):
     """The search range is in units of the default sensitivity, which is the range of the data."""
     (tmp_path / "pay.csv").write_text("pay\n0\n918273\n")
-    command = f"calibrate --mechanism gaussian --max-risk 0.9 --data {tmp_path}/pay.csv"
+    command = f"calibrate --mechanism gaussian --max-risk 0.9 --whole --data {tmp_path}/pay.csv"
     code, said = run(command.split(), capsys)
     assert code == 2 and "every sigma" in said and not re.search(r"9\.?18", said), said
     with pytest.raises(DpradError, match="sensitivity must cover") as error:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 import dprad
+from dprad.data.patients import PEOPLE as PATIENTS
 from dprad.errors import DpradError
 from dprad.exact import Sampling
 from dprad.game.question import Question
@@ -21,6 +22,7 @@ from dprad.mechanisms.together import Together
 from dprad.model import explain
 from dprad.model.results import Risk
 from dprad.model.verdicts import Verdict, upper
+from dprad.numerics.arrays import Column
 from dprad.show.plots.odds import grids
 from dprad.show.scenario import Answers, Scenario
 from dprad.show.scenario.advice import advice
@@ -229,8 +231,7 @@ def _groups(answers: Answers, name: str) -> tuple[str, tuple[tuple[str, str], ..
         return "", ()
     names, label = banded(prior.column(column), prior.table)
     share = np.bincount(label, weights=prior.table, minlength=len(names))
-    people = share * (prior.rows or PEOPLE / 0.01)
-    large = np.flatnonzero(people >= PEOPLE)
+    large = np.flatnonzero(share * _people(scenario) >= PEOPLE - 1e-6)
     if len(large) < 2:
         return "", ()
     order = large[np.argsort(share[large])]
@@ -253,6 +254,15 @@ def _groups(answers: Answers, name: str) -> tuple[str, tuple[tuple[str, str], ..
     return column, tuple(rows)
 
 
+def _people(scenario: Scenario) -> float:
+    """How many people were counted; 0 if that is not known, as with weights."""
+    about = scenario.population
+    counts = about.get("counts", {}).values()
+    if "weight" in about or not all(float(n).is_integer() for n in counts):
+        return 0.0
+    return float(sum(counts) or (PATIENTS if "builtin" in about else scenario.prior.rows or 0))
+
+
 def _up(value: float) -> float:
     """Up to hundredths."""
     return float(min(1.0, np.ceil(value * 100 - 1e-9) / 100))
@@ -267,7 +277,13 @@ def _column(scenario: Scenario) -> str | None:
         return None
     targets = [t.target[0] for _, t in scenario.threats if t.target and len(t.target) == 1]
     named = [*dict.fromkeys(targets), *prior.columns]
-    return next((c for c in named if prior.column(c).dtype.kind not in "iufbM"), None)
+    return next((c for c in named if _words(prior.column(c))), None)
+
+
+def _words(values: Column) -> bool:
+    if values.dtype.kind == "O":
+        return all(isinstance(v, str) for v in values if v is not None)
+    return values.dtype.kind == "U"
 
 
 def _subject(answers: Answers, question: Question) -> tuple[Any, Question]:
@@ -293,10 +309,8 @@ def _facts(scenario: Scenario) -> tuple[tuple[str, str], ...]:
     facts = [("Made on", f"{datetime.now(UTC):%Y-%m-%d}"), ("dprad", dprad.__version__)]
     if "counts" not in scenario.population:  # few counts could be found by trying
         facts.append(("Scenario", _digest(scenario.text.encode())))
-    data = scenario.population.get("data")
-    if data is not None:
-        with (scenario.folder / str(data)).open("rb") as file:
-            facts.append(("Data", f"SHA-256 {hashlib.file_digest(file, 'sha256').hexdigest()}"))
+    if scenario.source is not None:
+        facts.append(("Data", f"SHA-256 {scenario.source.sha256()}"))
     if {"by", "on"} & set(scenario.decided):
         who = scenario.decided.get("by", "")
         when = f" on {scenario.decided['on']}" if "on" in scenario.decided else ""

@@ -213,6 +213,7 @@ class Question:
             decided={},
             audit=None,
             folder=Path(),
+            source=self.population.source,
         )
 
 
