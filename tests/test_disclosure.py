@@ -34,6 +34,7 @@ from dprad import (
 from dprad.data.files import Limits
 from dprad.show.cli import main
 from dprad.show.report import report
+from effort import some
 
 SECRETS = ("Zyxwvut", "Quuxitis", "918273", "Plugh")
 ONE = PureDP(1.0, neighbours="replace-one")
@@ -596,7 +597,7 @@ def shared(folder, capsys, scale):
 def test_every_range_gives_the_same_report(tmp_path, capsys):
     """Risks do not depend on the unit, so that whatever differs would tell the range."""
     one = shared(tmp_path, capsys, 1)
-    for scale in (0.25, 3, 700):
+    for scale in (700, 0.25, 3)[: some(3, 1)]:
         assert shared(tmp_path, capsys, scale) == one
     assert "times the range" in one[0] and "times the range" in one[1]
     assert "times the range of the data" in one[2]

@@ -124,8 +124,9 @@ _SHOWN: ContextVar[bool] = ContextVar("dprad_show_records", default=False)
 def show_records(show: bool = True) -> Iterator[None]:
     """Allow messages and notes to show the values of records, which helps to find a mistake.
 
-    Outside this context, nothing that dprad prints or writes contains a record's value; records are
-    named by their position instead.
+    Outside this context, messages, notes and reports contain no record's value; records are named
+    by their position instead. Only a table by group (`by_group`, ``--by``) names what it was asked
+    for.
 
     Parameters
     ----------

@@ -205,7 +205,7 @@ def _rows(answers: Answers, shown: Answers) -> tuple[tuple[str, tuple[Cell, ...]
         if len(exact) > 1:
             exact, rounded = [answers.joint[k], *exact], [shown.joint[k], *rounded]
         cells = [_cell(scenario, e, r) for e, r in zip(exact, rounded, strict=True)]
-        rows.append((upper(answers.joint[k], worst=scenario.worst), name, tuple(cells)))
+        rows.append((upper(shown.joint[k], worst=scenario.worst), name, tuple(cells)))
     rows.sort(key=lambda row: -row[0])
     return tuple((name, cells) for _, name, cells in rows)
 
