@@ -7,6 +7,7 @@ enough for x to be informative. Bounds are rounded up.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from decimal import Decimal
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -29,8 +30,15 @@ _SCALES = (100, 1_000, 10_000, 100_000, 1_000_000)
 
 
 def risk(result: Risk) -> str:
-    """The odds; whether they are an average that hides somebody; whom they leave out."""
-    return "\n".join([sentence(result), *_beside(result)])
+    """The odds; why they are doubtful; whether they are an average that hides somebody; whom they
+    leave out.
+    """
+    return "\n".join([sentence(result), *doubtful(result.doubts), *_beside(result)])
+
+
+def doubtful(doubts: Iterable[str]) -> list[str]:
+    """A line for each doubt about the guarantee."""
+    return [f"Cannot be relied on: {doubt}" for doubt in doubts]
 
 
 def sentence(result: Risk, *, named: bool = True) -> str:
@@ -201,7 +209,8 @@ def calibration(plan: Calibration) -> str:
     ]
     if plan.error is not None and math.isfinite(plan.error):
         lines.append(f"The noise stays within {amount(plan.error)} in 95 of 100 cases.")
-    return "\n".join([*lines, sentence(plan.risk, named=False), *_beside(plan.risk)])
+    lines += [sentence(plan.risk, named=False), *doubtful(plan.risk.doubts)]
+    return "\n".join([*lines, *_beside(plan.risk)])
 
 
 def _tightness(plan: Calibration) -> str:
@@ -246,7 +255,8 @@ def rows(table: Comparison) -> list[tuple[str, ...]]:
 
 def comparison(table: Comparison) -> str:
     """A table, least risk first; a star marks those that no other beats on both counts."""
-    return aligned(rows(table))
+    doubts = [f"{c.name}: {d}" for c in table.candidates for d in c.risk.doubts]
+    return "\n".join([aligned(rows(table)), *doubtful(doubts)])
 
 
 def aligned(cells: list[tuple[str, ...]]) -> str:

@@ -120,7 +120,12 @@ def answer(subject: Any, question: Question, sampling: Sampling, *, own: bool = 
     if not own:
         return risk
     risk = replace(risk, **worst_of(mechanism, question, sampling))
-    return _doubted(risk, promise_of(mechanism), question) if question.prior.once > ALONE else risk
+    if risk.worst_kind != "upper-bound" and question.prior.once <= ALONE:
+        return risk
+    promise = promise_of(mechanism)  # the numbers for one person, or for every prior, rest on it
+    doubts = () if promise is None else promise.doubts
+    risk = replace(risk, doubts=doubts, assumptions=(*doubts, *risk.assumptions))
+    return _doubted(risk, promise, question)
 
 
 def _doubted(risk: Risk, promise: Guarantee | None, question: Question) -> Risk:
@@ -195,7 +200,15 @@ def _promised(guarantee: Guarantee, question: Question) -> Risk:
         subject=guarantee.describe(),
         threat=question.describe(),
         prior=repr(prior),
-        assumptions=(_PROMISE, neighbours, *_attacker(question), *_population(prior), _INDEPENDENT),
+        assumptions=(
+            *guarantee.doubts,
+            _PROMISE,
+            neighbours,
+            *_attacker(question),
+            *_population(prior),
+            _INDEPENDENT,
+        ),
+        doubts=guarantee.doubts,
         **_promised_worst(guarantee, question),
     )
 

@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dprad.errors import DpradError, number, one_of, whole
+from dprad.model.guarantees.doubts import Doubtful
 from dprad.model.guarantees.neighbours import (
     ADD_REMOVE,
     EXPLAINED,
@@ -32,7 +33,7 @@ from dprad.numerics.bisection import first
 
 
 @dataclass(frozen=True)
-class Guarantee:
+class Guarantee(Doubtful):
     """Base class of all guarantees. Use one of its subclasses.
 
     Parameters
@@ -234,7 +235,7 @@ class Guarantee:
                 raise DpradError(f"compose takes guarantees, but got a {type(other).__name__}.")
             alike = result.neighbours == other.neighbours
             one, two = (result, other) if alike else (result.replace_one(), other.replace_one())
-            result = one._with(two)
+            result = one._with(two).doubted(*result.doubts, *other.doubts)
         return result
 
     def _with(self, other: Guarantee) -> Guarantee:
@@ -290,7 +291,7 @@ class Guarantee:
 
         """
         count = whole(times, "times", low=1)
-        return self if count == 1 else self._repeated(count)
+        return self if count == 1 else self._repeated(count).doubted(*self.doubts)
 
     def _repeated(self, times: int) -> Guarantee:
         return Numeric(self.loss.repeated(times), neighbours=self.neighbours)
@@ -310,7 +311,8 @@ class Guarantee:
         2.0
 
         """
-        return self if self.neighbours == REPLACE_ONE else self._replace_one()
+        same = self.neighbours == REPLACE_ONE
+        return self if same else self._replace_one().doubted(*self.doubts)
 
     def _replace_one(self) -> Guarantee:
         return Numeric(self.loss.chain(), neighbours=REPLACE_ONE)
@@ -321,7 +323,7 @@ class Guarantee:
         Returns
         -------
         dict
-            Kind, parameters and neighbours.
+            Kind, parameters and neighbours; doubts, if there are any.
 
         Examples
         --------
@@ -331,7 +333,8 @@ class Guarantee:
         {'kind': 'PureDP', 'epsilon': 1.0, 'neighbours': 'replace-one'}
 
         """
-        return {"kind": self.name, **self._numbers(), "neighbours": self.neighbours}
+        doubts = {"doubts": list(self.doubts)} if self.doubts else {}
+        return {"kind": self.name, **self._numbers(), "neighbours": self.neighbours} | doubts
 
     def _numbers(self) -> dict[str, float]:
         return {}

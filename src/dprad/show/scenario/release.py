@@ -24,12 +24,15 @@ Numbers = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Release:
-    """A mechanism by short name with its parameters, or a promise (`mechanism` is None)."""
+    """A mechanism by short name with its parameters, or a promise (`mechanism` is None), with
+    reasons to doubt it.
+    """
 
     name: str
     mechanism: str | None
     numbers: Numbers
     query: Any
+    doubts: tuple[str, ...] = ()
 
     @property
     def parameter(self) -> str:
@@ -41,7 +44,7 @@ class Release:
     def subject(self, prior: Prior, threat: Threat) -> Any:
         """What `assess` takes."""
         if self.mechanism is None:
-            return catalogue.promise(self.numbers)
+            return catalogue.promise(self.numbers).doubted(*self.doubts)
         family, arguments = self.parts(prior, threat)
         return family(**arguments)
 
@@ -92,4 +95,5 @@ class Release:
         posed = self.posed(question)
         dial = Dial.of(family, self.parameter, None, arguments, posed)
         measure = "worst" if worst else "rad"
-        return turned(dial, posed, max_risk, sampling, measure=measure)
+        made = turned(dial, posed, max_risk, sampling, measure=measure)
+        return replace(made, risk=replace(made.risk, doubts=self.doubts)) if self.doubts else made

@@ -52,6 +52,12 @@ def _names(value: Any, name: str) -> Any:
     return value
 
 
+def _sentences(value: Any, name: str) -> Any:
+    if not isinstance(value, list) or not value or not all(isinstance(v, str) for v in value):
+        raise DpradError(f"{name} must be a list of sentences, but is {value!r}.")
+    return value
+
+
 def _knows(value: Any, name: str) -> Any:
     if isinstance(value, str):
         hint = f"A column is named in a list: {name} = [{value!r}]."
@@ -171,6 +177,7 @@ RELEASE: Checks = {
     "query": _query,
     **{name: _declared(p) for name, p in catalogue.NUMBERS.items()},
     "neighbours": _word(REPLACE_ONE, ADD_REMOVE),
+    "doubts": _sentences,
 }
 ACCEPTED: Checks = {"risk": _share, "worst": _yes, "by": _text, "on": _text, "review": _date}
 AUDIT: Checks = {
