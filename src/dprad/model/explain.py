@@ -11,6 +11,7 @@ from decimal import Decimal
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from dprad.model.guarantees.neighbours import UNKNOWN
 from dprad.model.losses import LOSSES
 from dprad.model.parameters import TURNED
 
@@ -30,7 +31,7 @@ _SCALES = (100, 1_000, 10_000, 100_000, 1_000_000)
 
 def risk(result: Risk) -> str:
     """The odds; whether they are an average that hides somebody; whom they leave out."""
-    return "\n".join([sentence(result), *_beside(result)])
+    return "\n".join([sentence(result), *_beside(result), *result.notes])
 
 
 def sentence(result: Risk, *, named: bool = True) -> str:
@@ -129,7 +130,8 @@ def subject(plain: dict[str, Any]) -> str:
     ]
     if "neighbours" in plain:
         what = f"promise of {listed(numbers)}" if numbers else "promised profile"
-        return f"a {what} ({plain['neighbours']})"
+        near = plain["neighbours"]
+        return f"a {what} ({'neighbours not stated' if near == UNKNOWN else near})"
     return f"{kind} with {listed(numbers)}" if numbers else f"the mechanism {kind}"
 
 
