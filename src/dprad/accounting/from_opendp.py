@@ -3,10 +3,10 @@ guarantee.
 
 What the promise compares depends on the metric. SymmetricDistance and InsertDeleteDistance count
 rows that come or go: at distance 1 the promise is add-remove, which says more than the replace-one
-promise at distance 2. But if the number of rows is fixed, no data sets are at distance 1 and the map
-promises anything there, so distance 2 is read. ChangeOneDistance and HammingDistance count replaced
-records. For distances of numbers and vectors, the range of the query must be given. Other metrics
-are refused.
+promise at distance 2. But if the number of rows is fixed, no data sets are at distance 1, and the
+map promises anything there: then distance 2 is read. ChangeOneDistance and HammingDistance count
+replaced records. For distances of numbers and vectors, the range of the query must be given. Other
+metrics are refused.
 """
 
 from __future__ import annotations

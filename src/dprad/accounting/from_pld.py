@@ -11,7 +11,14 @@ from typing import Any
 import numpy as np
 
 from dprad.errors import DpradError, one_of
-from dprad.model.guarantees import ADD_REMOVE, REPLACE_ONE, Guarantee, Neighbours, of_directions
+from dprad.model.guarantees import (
+    ADD_REMOVE,
+    REPLACE_ONE,
+    UNKNOWN,
+    Guarantee,
+    Neighbours,
+    of_directions,
+)
 from dprad.model.privacy_loss import PrivacyLoss
 
 
@@ -38,7 +45,7 @@ def from_pld(pld: Any, *, neighbours: Neighbours) -> Guarantee:
     0.3935
 
     """
-    one_of(neighbours, "neighbours", (REPLACE_ONE, ADD_REMOVE))
+    one_of(neighbours, "neighbours", (REPLACE_ONE, ADD_REMOVE, UNKNOWN))
     try:
         safe = pld._pmf_remove._pessimistic_estimate and pld._pmf_add._pessimistic_estimate
         present = _read(pld._pmf_remove)

@@ -22,7 +22,7 @@ from dprad.bounds.total_variation import theorem_1
 from dprad.bounds.tradeoff import proposition_1, theorem_3, theorem_3_finite
 from dprad.bounds.unified import theorem_c
 from dprad.game.game import Classes, Game
-from dprad.model.guarantees import ADD_REMOVE, GaussianDP, Guarantee
+from dprad.model.guarantees import REPLACE_ONE, GaussianDP, Guarantee
 from dprad.model.results import Bound
 
 # What a bound may need, and the reason given if it is missing.
@@ -119,7 +119,8 @@ def evaluate(guarantee: Guarantee, game: Game) -> tuple[Bound, ...]:
         "nothing": game.nothing_known,
         "classes": game.singletons,
         "uniform": game.uniform,
-        "add-remove": guarantee.neighbours == ADD_REMOVE,
+        # read either way, what holds for add-remove holds: any record may stand for "absent"
+        "add-remove": guarantee.neighbours != REPLACE_ONE,
         "static": isinstance(guarantee, GaussianDP) and guarantee.static,
     }
     rows = []

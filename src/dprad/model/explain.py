@@ -12,6 +12,7 @@ from decimal import Decimal
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from dprad.model.guarantees.neighbours import UNKNOWN
 from dprad.model.losses import LOSSES
 from dprad.model.parameters import TURNED
 
@@ -33,7 +34,7 @@ def risk(result: Risk) -> str:
     """The odds; why they are doubtful; whether they are an average that hides somebody; whom they
     leave out.
     """
-    return "\n".join([sentence(result), *doubtful(result.doubts), *_beside(result)])
+    return "\n".join([sentence(result), *doubtful(result.doubts), *_beside(result), *result.notes])
 
 
 def doubtful(doubts: Iterable[str]) -> list[str]:
@@ -137,7 +138,8 @@ def subject(plain: dict[str, Any]) -> str:
     ]
     if "neighbours" in plain:
         what = f"promise of {listed(numbers)}" if numbers else "promised profile"
-        return f"a {what} ({plain['neighbours']})"
+        near = plain["neighbours"]
+        return f"a {what} ({'neighbours not stated' if near == UNKNOWN else near})"
     return f"{kind} with {listed(numbers)}" if numbers else f"the mechanism {kind}"
 
 

@@ -76,6 +76,13 @@ EPSILON = Parameter(
 )
 DELTA = Parameter("delta", "The delta that goes with epsilon.", most=1.0)
 MU = Parameter("mu", "Promise mu-Gaussian DP.", low=1e-13, high=1e3, slider=(0.0, 5.0, 0.05))
+RHO = Parameter(
+    "rho",
+    "Promise rho-zero-concentrated DP.",
+    low=1e-9,
+    high=1e4,
+    slider=(0.0, 5.0, 0.01),
+)
 TV = Parameter(
     "tv", "Promise a total variation.", low=1e-15, high=1.0, most=1.0, slider=(0.0, 1.0, 0.01)
 )
@@ -110,5 +117,6 @@ TIMES = Parameter("times", "Number of releases.", low=1.0, high=1e6, whole=True)
 
 # Parameters that a calibration may vary in a function that declares nothing, by name.
 TURNED = {
-    p.name: p for p in (EPSILON, MU, TV, SAMPLE_RATE, TIMES, STEPS, SIGMA, NOISE_MULTIPLIER, SCALE)
+    p.name: p
+    for p in (EPSILON, MU, RHO, TV, SAMPLE_RATE, TIMES, STEPS, SIGMA, NOISE_MULTIPLIER, SCALE)
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from datetime import date
@@ -9,7 +10,7 @@ from typing import Any
 
 from dprad.errors import DpradError
 from dprad.mechanisms.base import Mechanism
-from dprad.model.guarantees import ADD_REMOVE, ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP
+from dprad.model.guarantees import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP
 from dprad.show.atlas.schema import Entry, check
 from dprad.show.scenario import Scenario
 
@@ -82,6 +83,10 @@ def _promises(scenario: Scenario) -> list[Guarantee]:
     return found if alike else [p.replace_one() for p in found]
 
 
+def _rho(promise: ZCDP | GaussianDP) -> float:
+    return promise.rho if isinstance(promise, ZCDP) else promise.mu**2 / 2
+
+
 def _stated(promises: Sequence[Guarantee]) -> tuple[str, dict[str, Any], str]:
     """Variant, parameters and how they were found: sums where there are, else at one delta."""
     neighbours = promises[0].neighbours
@@ -89,7 +94,8 @@ def _stated(promises: Sequence[Guarantee]) -> tuple[str, dict[str, Any], str]:
         total = sum(p.point[0] for p in promises if p.point is not None)
         return "Pure DP", {"epsilon": float(total)}, f"Sum of epsilons; {neighbours}."
     if all(isinstance(p, ZCDP | GaussianDP) for p in promises):
-        rho = sum(p.rho if isinstance(p, ZCDP) else p.mu**2 / 2 for p in promises)  # type: ignore[attr-defined]
+        spent = [_rho(p) for p in promises if isinstance(p, ZCDP | GaussianDP)]
+        rho = math.fsum(spent)
         gaussian = all(isinstance(p, GaussianDP) for p in promises)
         also = f" Gaussian DP with mu = {(2 * rho) ** 0.5:.6g}." if gaussian else ""
         return "Zero-concentrated DP", {"rho": float(rho)}, f"Sum of rhos; {neighbours}.{also}"

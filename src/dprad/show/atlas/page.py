@@ -41,14 +41,14 @@ READINGS = (
 )
 CAUTION = (
     "They are limits, not measurements. A bound of 1.00 says that the promise alone rules nothing "
-    "out; it does not say that anybody was harmed, or that an attack is known. Mechanisms are often "
-    "better than their promise.",
+    "out. It does not say that anybody was harmed, or that an attack is known; mechanisms are "
+    "often better than their promise.",
     "They are for one unit. If the unit is an event, a device or a day, a person has many units, "
     "and their risk is larger. Two rows with different units cannot be compared.",
     "They are not a ranking. Promises cover different data, attackers and units, and the best "
     "documented deployments show the most. A deployment without parameters is not safer.",
-    "Quantities published without protection (invariants), tuning on the data, other releases about "
-    "the same people, and errors of the implementation are not in the numbers.",
+    "Quantities published without protection (invariants), tuning on the data, other releases "
+    "about the same people, and errors of the implementation are not in the numbers.",
     "The year assumes the worst case: the person is in every release, every release spends the "
     "whole promise, and an attacker links them all. Many deployments limit this in ways that the "
     "entry does not tell.",
@@ -80,9 +80,7 @@ def write(rows: Sequence[Row], folder: Path, source: Source) -> list[Path]:
         "atlas.html": html(rows, source, figure),
         "atlas.md": markdown(rows, source, "atlas.svg"),
         "atlas.csv": csv_of(rows),
-        "atlas.svg": figure.replace(
-            "<svg ", '<svg style="color:#1a1b1c;background:#ffffff" ', 1
-        ),
+        "atlas.svg": figure.replace("<svg ", '<svg style="color:#1a1b1c;background:#ffffff" ', 1),
     }
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():

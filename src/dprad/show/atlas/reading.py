@@ -26,7 +26,9 @@ _ADDS = (
     r"\bunbounded\b|\badd(ed|ing|ition)?\s*(/|or|and)\s*(of\s+)?(the\s+)?(remov|delet)|"
     r"symmetric (distance|difference)"
 )
-_CHANGES = r"\bbounded neighbo|change-one|hamming|\breplac(e|ed|ing|ement)\b|\bsubstitut|modification"
+_CHANGES = (
+    r"\bbounded neighbo|change-one|hamming|\breplac(e|ed|ing|ement)\b|\bsubstitut|modification"
+)
 # Releases in a year, the shortest period first.
 PERIODS = (
     (r"6 hours|quarter-day", 1460, "quarter of a day"),
@@ -114,10 +116,11 @@ def _kind(variant: str | None, numbers: dict[str, Any], unknown: list[str]) -> A
         raise DpradError(f"An epsilon alone says too little of {variant or 'an unnamed variant'}.")
     if variant == "Pure DP" and delta > 0:
         unknown.append("whether the promise is pure: a delta is given too, and used here")
-    ApproxDP(epsilon, delta, neighbours=REPLACE_ONE)
+    size = float(epsilon or 0.0)
+    ApproxDP(size, delta, neighbours=REPLACE_ONE)
     if delta == 0:
-        return lambda n: PureDP(epsilon, neighbours=n)
-    return lambda n: ApproxDP(epsilon, delta, neighbours=n)
+        return lambda n: PureDP(size, neighbours=n)
+    return lambda n: ApproxDP(size, delta, neighbours=n)
 
 
 def neighbours(parts: dict[str, Any]) -> tuple[Neighbours | None, str]:

@@ -116,7 +116,9 @@ def check(entry: Any) -> list[str]:
     made = entry["deployment"]
     missing = [] if "basic" in made else ["deployment.basic is missing"]
     for name, needed in REQUIRED.items():
-        missing += [f"{name}.{k} is missing" for k in needed if name in made and k not in made[name]]
+        missing += [
+            f"{name}.{k} is missing" for k in needed if name in made and k not in made[name]
+        ]
     return missing
 
 

@@ -19,7 +19,7 @@ from dprad.errors import (
     whole,
 )
 from dprad.mechanisms import catalogue
-from dprad.model.guarantees import ADD_REMOVE, REPLACE_ONE
+from dprad.model.guarantees import ADD_REMOVE, REPLACE_ONE, UNKNOWN
 from dprad.model.losses import LOSSES
 from dprad.model.missing import POLICIES
 from dprad.model.parameters import Parameter
@@ -176,7 +176,7 @@ RELEASE: Checks = {
     "mechanism": lambda v, n: one_of(v, n, catalogue.FAMILIES),
     "query": _query,
     **{name: _declared(p) for name, p in catalogue.NUMBERS.items()},
-    "neighbours": _word(REPLACE_ONE, ADD_REMOVE),
+    "neighbours": _word(REPLACE_ONE, ADD_REMOVE, UNKNOWN),
     "doubts": _sentences,
 }
 ACCEPTED: Checks = {"risk": _share, "worst": _yes, "by": _text, "on": _text, "review": _date}
