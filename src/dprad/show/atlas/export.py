@@ -21,6 +21,7 @@ UNITS = {
     "replace-one": "Adjacent data sets differ by one replaced record (change-one distance 1).",
     "add-remove": "Adjacent data sets differ by the addition or removal of one record (symmetric "
     "distance 1).",
+    "unknown": "It is not stated which data sets are adjacent.",
 }
 
 

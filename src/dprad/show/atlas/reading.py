@@ -29,6 +29,7 @@ _ADDS = (
 _CHANGES = (
     r"\bbounded neighbo|change-one|hamming|\breplac(e|ed|ing|ement)\b|\bsubstitut|modification"
 )
+_NOTHING = r"\W*(n/a\b|none\b|no\b|there (is|are) no\b)"
 # Releases in a year, the shortest period first.
 PERIODS = (
     (r"6 hours|quarter-day", 1460, "quarter of a day"),
@@ -74,14 +75,15 @@ def read_entry(entry: Entry) -> Read:
     both: tuple[Neighbours, ...] = (REPLACE_ONE, ADD_REMOVE) if known is None else (known,)
     times, period = repeats(parts, unknown)
     if known is None:
-        unknown.append("whether a person is added or replaced")
+        unknown.append("whether a unit is added and removed, or replaced")
     unit = " ".join(str(loss.get("privacy_unit", "")).split())
     if not unit:
         unknown.append("what one unit of protection is")
     elif re.search(r"event|trip|tuple|contribution|record|aggregate", unit, re.IGNORECASE):
         unknown.append("how many such units one person has")
-    if parts.get("dp_variant", {}).get("unprotected_quantities"):
-        unknown.append("what is learned from quantities published without protection")
+    bare = str(parts.get("dp_variant", {}).get("unprotected_quantities", ""))
+    if bare.strip() and not re.match(_NOTHING, bare, re.IGNORECASE):
+        unknown.append("what is learned from what is published or chosen without protection")
     return Read(
         name=" ".join(basic["name"].split()),
         curators=", ".join(basic["data_curators"]),

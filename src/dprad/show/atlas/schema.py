@@ -6,6 +6,7 @@ names that are allowed, with their types or words.
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,7 @@ REQUIRED = {
 
 
 def read(path: Path) -> Entry:
-    """An entry from a file, if it has the required fields; sections that are empty are left out."""
+    """An entry from a file; fields that are empty are left out."""
     try:
         import yaml
     except ImportError:
@@ -84,15 +85,18 @@ def read(path: Path) -> Entry:
         entry = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise DpradError(f"{path.name} is not YAML: {told(error)}.") from None
-    if isinstance(entry, dict) and isinstance(entry.get("deployment"), dict):
-        entry["deployment"] = {k: v for k, v in entry["deployment"].items() if v is not None}
-        loss = entry["deployment"].get("privacy_loss")
-        if isinstance(loss, dict) and loss.get("privacy_parameters", {}) is None:
-            del loss["privacy_parameters"]
+    entry = _filled(entry)
     wrong = check(entry)
     if wrong:
         raise DpradError(f"{path.name} is not a registry entry: {'; '.join(wrong)}.")
     return entry  # type: ignore[no-any-return]
+
+
+def _filled(value: Any) -> Any:
+    """Without fields that are empty, with dates as text."""
+    if isinstance(value, dict):
+        return {k: _filled(v) for k, v in value.items() if v is not None}
+    return value.isoformat() if isinstance(value, date) else value
 
 
 def write(entry: Entry) -> str:
