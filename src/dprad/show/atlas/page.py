@@ -19,6 +19,8 @@ from dprad.show.plots.style import COLOURS, svg
 from dprad.show.report.evidence.text import plain
 from dprad.verbs.assess import assess
 
+# Points of a curve.
+POINTS = 30
 TITLE = "An atlas of deployments"
 LABEL = "Epsilon against the extra risk for a secret of ten equally likely values"
 INTRO = (
@@ -128,7 +130,7 @@ def html(rows: Sequence[Row], source: Source, figure: str) -> str:
 def draw(rows: Sequence[Row], ax: Any) -> None:
     """A deployment is a dot, or a line between its two readings; curves are pure epsilon-DP."""
     shown = [row for row in rows if row.unit and math.isfinite(row.epsilon)]
-    grid = np.geomspace(0.05, 60.0, 30)
+    grid = np.geomspace(0.05, 60.0, POINTS)
     names = {REPLACE_ONE: "replaced", ADD_REMOVE: "added or removed"}
     for k, (neighbours, name) in enumerate(names.items()):
         prior = Prior.uniform(SECRET)
