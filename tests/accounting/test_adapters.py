@@ -99,6 +99,26 @@ def test_an_rdp_accountant_keeps_its_moments():
         from_accountant(RdpAccountant().compose(dp_event.NonPrivateDpEvent()))
 
 
+def test_a_replaced_record_moves_the_sum_by_two():
+    """The two accountants of dp-accounting disagree; the larger is right, and is read here."""
+    event = dp_event.GaussianDpEvent(2.0)  # noise of two clipping norms
+    relation = NeighboringRelation.REPLACE_ONE
+    true = GaussianDP(0.5, neighbours="add-remove").replace_one()
+    moments = RdpAccountant(neighboring_relation=relation).compose(event)
+    assert moments.get_epsilon(1e-5) < 0.6 * true.epsilon_at(1e-5)  # as if it moved by one
+    repeated = dp_event.RepeatAndSelectDpEvent(event, 1.0, 1.0)
+    for promise in (
+        from_accountant(moments),
+        from_accountant(PLDAccountant(relation).compose(event)),
+        from_event(event, neighbours="replace-one"),
+        from_event(repeated, neighbours="replace-one"),
+        from_event(dp_event.ComposedDpEvent([event]), neighbours="replace-one"),
+    ):
+        assert promise.tv >= true.tv - 1e-9
+    laplace = from_event(dp_event.LaplaceDpEvent(2.0), neighbours="replace-one")
+    assert laplace.epsilon_at(1e-9) > 0.99  # not 1/2
+
+
 def test_a_pld_accountant_is_read_again():
     event = dp_event.PoissonSampledDpEvent(0.1, dp_event.GaussianDpEvent(1.0))
     accountant = PLDAccountant().compose(event, 10)
@@ -128,11 +148,13 @@ def test_sampling_without_replacement():
     inner = dp_event.GaussianDpEvent(2.0)
     event = dp_event.SampledWithoutReplacementDpEvent(100, 10, inner)
     promise = from_event(dp_event.SelfComposedDpEvent(event, 5), neighbours="replace-one")
-    # the noise multiplier counts what a replaced record moves, so the full batch has mu = 1/2
-    full = GaussianDP(0.5 * math.sqrt(5), neighbours="replace-one")
-    assert promise.tv < full.tv
+    # a replaced record moves the sum by two clipping norms: the full batch has mu = 2/2
+    assert promise.tv < GaussianDP(math.sqrt(5), neighbours="replace-one").tv
     # one step: the replaced record is in the batch once in ten times
-    assert promise.tv > 0.1 * GaussianDP(0.5, neighbours="replace-one").tv
+    assert promise.tv > 0.1 * GaussianDP(1.0, neighbours="replace-one").tv
+    everybody = dp_event.SampledWithoutReplacementDpEvent(10, 10, inner)
+    whole = from_event(everybody, neighbours="replace-one")
+    assert whole.epsilons[0] == pytest.approx(whole.orders[0] / 2)
     with pytest.raises(DpradError, match="REPLACE_ONE"):
         from_event(event)
 

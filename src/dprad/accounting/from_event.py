@@ -5,6 +5,10 @@ it is; and what only the RDP accountant knows (sampling without replacement, tre
 select) by its moments. The PLD accountant of dp-accounting 0.6 composes a *repeated*
 `RandomizedResponseDpEvent` only once; here it is composed as often as it says.
 
+An event states its noise in units of the norm of one record, and a replaced record moves the sum by
+twice that. The PLD accountant counts it so; the RDP accountant of version 0.6 does not, and says
+half the distance for REPLACE_ONE. So there the noise is halved before it is asked.
+
 REPLACE_SPECIAL, where a record is replaced by one that says nothing, is read as add-remove: it
 compares with and without the person as well.
 """
@@ -64,9 +68,9 @@ def from_accountant(accountant: Any) -> Guarantee:
     Parameters
     ----------
     accountant
-        A PLDAccountant: its events are read again, as by `from_event`. An RdpAccountant: its
-        moments are read; ``from_event(accountant.ledger)`` says more where the PLD accountant knows
-        the events.
+        A PLDAccountant, or one for REPLACE_ONE: its events are read again, as by `from_event`.
+        Another RdpAccountant: its moments are read; ``from_event(accountant.ledger)`` says more
+        where the PLD accountant knows the events.
 
     Returns
     -------
@@ -94,7 +98,7 @@ def from_accountant(accountant: Any) -> Guarantee:
         )
     relation = accountant.neighboring_relation
     neighbours = REPLACE_ONE if relation == Relation.REPLACE_ONE else ADD_REMOVE
-    if isinstance(accountant, PLDAccountant):
+    if isinstance(accountant, PLDAccountant) or neighbours == REPLACE_ONE:
         return _composed(accountant.ledger, relation, neighbours)
     if not accountant._rdp.any():
         raise DpradError("the accountant has counted nothing: nothing was released.")
@@ -147,11 +151,25 @@ def _leaf(event: Any, count: int, relation: Any, neighbours: Neighbours) -> Guar
             promise = from_pld(exact._pld, neighbours=neighbours)
             return promise.repeated(count) if alone else promise
         by_moments = RdpAccountant(neighboring_relation=relation)
-        return _moments(by_moments.compose(event, count), neighbours)
+        read = _halved(event) if neighbours == REPLACE_ONE else event
+        return _moments(by_moments.compose(read, count), neighbours)
     except DpradError:
         raise
     except (UnsupportedEventError, ValueError) as error:
         raise DpradError(f"dp-accounting cannot account for this event: {error}") from None
+
+
+def _halved(event: Any) -> Any:
+    """The same event with half the noise, so that a replaced record moves the sum by one."""
+    import attr
+
+    events = _dp_event()
+    if isinstance(event, events.GaussianDpEvent | events.LaplaceDpEvent):
+        return attr.evolve(event, noise_multiplier=event.noise_multiplier / 2)
+    if isinstance(event, events.ComposedDpEvent):
+        return attr.evolve(event, events=[_halved(inner) for inner in event.events])
+    inner = getattr(event, "event", None)
+    return event if inner is None else attr.evolve(event, event=_halved(inner))
 
 
 def _moments(accountant: Any, neighbours: Neighbours) -> Guarantee:
