@@ -24,6 +24,8 @@ MEASURES = {
     "worst": "largest risk of one person",
     "rero": "attacker's success",
     "tv": "total variation",
+    "advantage": "advantage of a membership test",
+    "summary": "summary of the promise",
 }
 _NAMES = {"tv": "total variation"}
 _SCALES = (100, 1_000, 10_000, 100_000, 1_000_000)
@@ -213,7 +215,7 @@ def _tightness(plan: Calibration) -> str:
         return "It is the end of the range searched; less noise was not tried."
     if plan.measure not in MEASURES:
         return "Less noise would exceed the bound, but not necessarily the risk."
-    if plan.measure == "tv" or kind == "exact":
+    if plan.measure in ("tv", "advantage", "summary") or kind == "exact":
         return "Any less noise would exceed it."
     if kind == "estimate":
         return "The risk is estimated: slightly less noise may suffice; more trials would show."
