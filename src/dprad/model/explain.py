@@ -203,6 +203,12 @@ def calibration(plan: Calibration) -> str:
         f"{plan.family} with {plan.parameter} = {safely(plan.value, plan.rising)} keeps the {what} "
         f"at or below {plan.max_risk:g}{whom}. {_tightness(plan)}"
     ]
+    if plan.risk.any_prior is not None and plan.measure in ("rad", "worst"):
+        lines.append(
+            "It is enough for every population: too many rows are the only ones of their kind, so "
+            "the table says little about its own. Fewer columns or coarser values may need less "
+            "noise, and so may a table that is the whole population, if you say so."
+        )
     if plan.error is not None and math.isfinite(plan.error):
         lines.append(f"The noise stays within {amount(plan.error)} in 95 of 100 cases.")
     return "\n".join([*lines, sentence(plan.risk, named=False), *_beside(plan.risk)])
@@ -215,7 +221,8 @@ def _tightness(plan: Calibration) -> str:
         return "It is the end of the range searched; less noise was not tried."
     if plan.measure not in MEASURES:
         return "Less noise would exceed the bound, but not necessarily the risk."
-    if plan.measure in ("tv", "advantage", "summary") or kind == "exact":
+    summary = plan.measure in ("tv", "advantage", "summary")
+    if summary or (kind == "exact" and plan.risk.any_prior is None):
         return "Any less noise would exceed it."
     if kind == "estimate":
         return "The risk is estimated: slightly less noise may suffice; more trials would show."

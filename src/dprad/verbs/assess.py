@@ -124,9 +124,8 @@ def answer(subject: Any, question: Question, sampling: Sampling, *, own: bool = 
     either = "a guarantee (such as dprad.PureDP) or "
     mechanism = as_mechanism(subject, "assess", also=either)
     risk = _run(mechanism, question, sampling)
-    if not own:
-        return risk
-    risk = replace(risk, **worst_of(mechanism, question, sampling))
+    if own:
+        risk = replace(risk, **worst_of(mechanism, question, sampling))
     return _doubted(risk, promise_of(mechanism), question) if question.prior.once > ALONE else risk
 
 

@@ -33,6 +33,7 @@ from dprad.model.guarantees import UNKNOWN, Guarantee
 from dprad.model.priors import Prior
 from dprad.model.results import Calibration, Risk
 from dprad.model.threats import Threat
+from dprad.model.verdicts import free, upper
 from dprad.numerics.random import Seed
 from dprad.numerics.search import Search, UnattainableError
 from dprad.runtime.progress import tell
@@ -234,11 +235,12 @@ class _Trial:
 
 
 def held(risk: Risk, measure: str) -> float:
-    """The upper end of what is held to the limit: the average, or the largest for one person."""
-    if measure == "rad":
-        return risk.interval[1]
-    assert risk.worst_interval is not None
-    return risk.worst_interval[1]
+    """The upper end of what is held to the limit: the average, or the largest for one person; where
+    the prior is doubtful, also what holds for every prior.
+    """
+    worst = measure == "worst"
+    known = upper(risk, worst=worst)
+    return known if risk.any_prior is None else max(known, free(risk, worst=worst))
 
 
 def _measured(risk: Risk, measure: str) -> float:
