@@ -11,7 +11,18 @@ import torch
 from scipy.stats import norm
 
 import dprad
-from dprad import DpradError, GaussianDP, Prior, Profile, PureDP, Threat, TotalVariation, assess
+from dprad import (
+    ZCDP,
+    DpradError,
+    GaussianDP,
+    Prior,
+    Profile,
+    PureDP,
+    RenyiDP,
+    Threat,
+    TotalVariation,
+    assess,
+)
 from dprad.accounting import from_opacus
 from dprad.accounting.from_opacus import SHUFFLED, UNKNOWN
 from dprad.model.verdicts import judge
@@ -90,6 +101,8 @@ def test_only_the_loader_of_opacus_removes_the_doubt():
         GaussianDP(0.5, neighbours="add-remove"),
         TotalVariation(0.2, neighbours="add-remove"),
         Profile(lambda e: 0.2 * np.exp(-e), neighbours="add-remove"),
+        ZCDP(0.1, neighbours="add-remove"),
+        RenyiDP([2, 4], [0.1, 0.2], neighbours="add-remove"),
     ],
 )
 def test_doubts_survive_what_is_made_of_a_guarantee(promise):
@@ -103,6 +116,8 @@ def test_doubts_survive_what_is_made_of_a_guarantee(promise):
     assert doubted.compose(promise, promise).doubts == (WHY,)
     assert doubted.repeated(1).doubts == doubted.repeated(3).doubts == (WHY,)
     assert doubted.replace_one().doubts == doubted.repeated(2).replace_one().doubts == (WHY,)
+    assert doubted.group(3).doubts == doubted.fit_gaussian(ignore=0.3).doubts == (WHY,)
+    assert doubted.reading("unknown").doubts == (WHY,)
     assert doubted.describe()["doubts"] == [WHY] and "doubts" not in promise.describe()
 
 

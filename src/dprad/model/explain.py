@@ -25,6 +25,8 @@ MEASURES = {
     "worst": "largest risk of one person",
     "rero": "attacker's success",
     "tv": "total variation",
+    "advantage": "advantage of a membership test",
+    "summary": "summary of the promise",
 }
 _NAMES = {"tv": "total variation"}
 _SCALES = (100, 1_000, 10_000, 100_000, 1_000_000)
@@ -209,6 +211,12 @@ def calibration(plan: Calibration) -> str:
         f"{plan.family} with {plan.parameter} = {safely(plan.value, plan.rising)} keeps the {what} "
         f"at or below {plan.max_risk:g}{whom}. {_tightness(plan)}"
     ]
+    if plan.risk.any_prior is not None and plan.measure in ("rad", "worst"):
+        lines.append(
+            "It is enough for every population: too many rows are the only ones of their kind, so "
+            "the table says little about its own. Fewer columns or coarser values may need less "
+            "noise, and so may a table that is the whole population, if you say so."
+        )
     if plan.error is not None and math.isfinite(plan.error):
         lines.append(f"The noise stays within {amount(plan.error)} in 95 of 100 cases.")
     lines += [sentence(plan.risk, named=False), *doubtful(plan.risk.doubts)]
@@ -222,7 +230,8 @@ def _tightness(plan: Calibration) -> str:
         return "It is the end of the range searched; less noise was not tried."
     if plan.measure not in MEASURES:
         return "Less noise would exceed the bound, but not necessarily the risk."
-    if plan.measure == "tv" or kind == "exact":
+    summary = plan.measure in ("tv", "advantage", "summary")
+    if summary or (kind == "exact" and plan.risk.any_prior is None):
         return "Any less noise would exceed it."
     if kind == "estimate":
         return "The risk is estimated: slightly less noise may suffice; more trials would show."

@@ -22,7 +22,7 @@ import numpy as np
 from dprad.numerics.arrays import FloatArray
 
 # Log-odds of b at which tangents are taken: closely around one half, widely in the tails.
-ODDS = np.r_[np.arange(-40.0, -8.0, 0.25), np.arange(-8.0, 8.0, 0.05), np.arange(8.0, 24.0, 0.5)]
+ODDS = np.r_[np.arange(-40.0, -8.0, 0.25), np.arange(-8.0, 8.0, 0.0625), np.arange(8.0, 24.0, 0.5)]
 BISECTIONS = 28
 EPS = float(np.finfo(float).eps)
 
@@ -41,7 +41,7 @@ def log_tail(epsilon: FloatArray, orders: FloatArray, renyi: FloatArray) -> Floa
 def tangents(orders: FloatArray, renyi: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Points (epsilon, delta) above the largest profile, epsilon ascending from 0.
 
-    An order of one is the Kullback-Leibler divergence. O(orders * 500 * 28).
+    An order of one is the Kullback-Leibler divergence. O(orders * 400 * 28).
     """
     k, limit = orders[:, None], np.where(orders > 1.0, (orders - 1.0) * renyi, renyi)[:, None]
     low = np.full((len(orders), len(ODDS)), np.log(1e-9))

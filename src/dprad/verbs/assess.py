@@ -124,9 +124,8 @@ def answer(subject: Any, question: Question, sampling: Sampling, *, own: bool = 
     either = "a guarantee (such as dprad.PureDP) or "
     mechanism = as_mechanism(subject, "assess", also=either)
     risk = _run(mechanism, question, sampling)
-    if not own:
-        return risk
-    risk = replace(risk, **worst_of(mechanism, question, sampling))
+    if own:
+        risk = replace(risk, **worst_of(mechanism, question, sampling))
     if risk.worst_kind != "upper-bound" and question.prior.once <= ALONE:
         return risk
     promise = promise_of(mechanism)  # the numbers for one person, or for every prior, rest on it

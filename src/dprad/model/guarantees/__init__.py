@@ -7,7 +7,7 @@ from dprad.model.guarantees.base import Guarantee, of_directions
 from dprad.model.guarantees.gaussian import GaussianDP
 from dprad.model.guarantees.neighbours import ADD_REMOVE, REPLACE_ONE, UNKNOWN, Neighbours
 from dprad.model.guarantees.profile import Profile
-from dprad.model.guarantees.renyi import ZCDP, RenyiDP
+from dprad.model.guarantees.renyi import ZCDP, Moments, RenyiDP
 
 # Guarantees with numeric parameters only, which the command line and files can name.
 KINDS: tuple[type[Guarantee], ...] = (PureDP, ApproxDP, GaussianDP, ZCDP, TotalVariation)
@@ -21,6 +21,7 @@ __all__ = [
     "ApproxDP",
     "GaussianDP",
     "Guarantee",
+    "Moments",
     "Neighbours",
     "Profile",
     "PureDP",

@@ -12,7 +12,7 @@ from dprad.mechanisms import catalogue
 from dprad.mechanisms.catalogue import FAMILIES, NUMBERS, PROMISES
 from dprad.model.guarantees import KINDS
 from dprad.show.cli import options
-from dprad.show.cli.options import OUTPUT, SUBJECT, Feared, Population, listed, without
+from dprad.show.cli.options import OUTPUT, SUBJECT, Feared, Population, without
 from dprad.show.cli.output import ranked, show, show_json
 from dprad.show.cli.scenario import alone, assessed
 
@@ -90,7 +90,6 @@ def assess(
     import dprad
     from dprad.model import explain
     from dprad.model.verdicts import judge, upper
-    from dprad.verbs.attackers import standard
 
     if form != "text":
         without(
@@ -123,11 +122,8 @@ def assess(
         without("--mechanism", others | {"--neighbours": neighbours})
         chosen = {name: value for name, value in given.items() if name in taken}
         subject = options.mechanism(mechanism, chosen, prior, threat, read)
-    named = any(value is not None for value in feared.given().values())
-    if sensitive is not None and named:
-        raise DpradError("--sensitive is for a standard set of attackers; leave out the others.")
-    attackers = [("", threat)] if named else standard(prior, listed(sensitive, "--sensitive"))
-    if mechanism is not None and read is None and not named and len(prior.columns) > 1:
+    attackers = options.attackers(prior, feared, sensitive)
+    if mechanism is not None and read is None and len(attackers) > 1 and len(prior.columns) > 1:
         read = list(prior.columns)
         subject = options.mechanism(mechanism, chosen, prior, threat, read)
     cases = [

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter
 
-from dprad.errors import DpradError, one_of
+from dprad.errors import DpradError, NothingToCalibrateError, one_of
 from dprad.mechanisms.catalogue import FAMILIES, FIXED
 from dprad.model.guarantees import KINDS
 from dprad.model.parameters import NOISE_MULTIPLIER
+from dprad.model.verdicts import judge
 from dprad.show.cli import options
 from dprad.show.cli.options import OUTPUT, Feared, Population, Whole, without
-from dprad.show.cli.output import show, show_json
+from dprad.show.cli.output import ranked, show, show_json
 from dprad.show.cli.scenario import alone, calibrated
 
 _GOAL = Group("The accepted risk, and what is calibrated", sort_key=1)
@@ -50,6 +51,7 @@ def calibrate(
     steps: Annotated[Whole | None, Parameter(group=_GOAL)] = None,
     population: Population = _NOBODY,
     feared: Feared = _ANYONE,
+    sensitive: Annotated[str | None, Parameter(group=options.THREAT)] = None,
     json: Annotated[bool, Parameter(group=OUTPUT, negative=())] = False,
 ) -> int:
     """How much noise keeps the extra risk within an accepted limit?
@@ -84,17 +86,18 @@ def calibrate(
         What is known about the population.
     feared
         The attacker.
+    sensitive
+        Without an attacker, the noise is enough for a standard set: these columns are guessed
+        (default: all).
     json
         Print the whole result as JSON.
 
     """
-    import dprad
-
     if scenario is not None:
         alone(
             {"--max-risk": max_risk, "--mechanism": mechanism, "--promise": promise}
             | {"--neighbours": neighbours, "--sample-rate": sample_rate, "--steps": steps}
-            | {"--query": query, "--worst": worst or None}
+            | {"--query": query, "--worst": worst or None, "--sensitive": sensitive}
             | options.given(numbers)
             | population.given()
             | feared.given()
@@ -107,6 +110,9 @@ def calibrate(
     read = options.queried(query, prior)
     if (mechanism is None) == (promise is None):
         raise DpradError("give one of --mechanism and --promise.")
+    attackers = options.attackers(prior, feared, sensitive)
+    if mechanism in FAMILIES and read is None and len(attackers) > 1 and len(prior.columns) > 1:
+        read = list(prior.columns)
     training = {"--sample-rate": sample_rate, "--steps": steps}
     given = options.given(numbers) | training | {"--neighbours": neighbours}
     if promise is not None:
@@ -115,14 +121,53 @@ def calibrate(
         family, turned = _training(given | {"--query": query})
     else:
         family, turned = _noise(mechanism or "", given, prior, threat, read)
-    asked = {"prior": prior, "threat": threat, "query": read, "worst": worst}
-    plan = dprad.calibrate(family, max_risk=max_risk, **asked, **turned)
+    asked = {"prior": prior, "query": read}
+    plan, cases = _for_all(attackers, family, turned | {"worst": worst}, max_risk, asked)
     if json:
-        show_json(plan.to_dict())
-    else:
-        public = population.public or options.asks(read, prior)
-        show(str(plan) if mechanism not in FAMILIES else _text(plan, str(mechanism), given, public))
+        named = [{"attacker": name, "risk": risk.to_dict()} for name, risk in cases if name]
+        show_json(plan.to_dict() | {"attackers": named})
+        return 0
+    public = population.public or options.asks(read, prior)
+    show(str(plan) if mechanism not in FAMILIES else _text(plan, str(mechanism), given, public))
+    if len(cases) > 1:
+        show("\n".join(["", "It is enough for every one of these attackers:", *ranked(cases)]))
     return 0
+
+
+def _for_all(
+    attackers: list[tuple[str, Any]],
+    family: Any,
+    turned: dict[str, Any],
+    max_risk: float,
+    asked: dict[str, Any],
+) -> tuple[Any, list[tuple[str, Any]]]:
+    """The least noise that is enough for every attacker, and their risks then. It is found for one
+    after the other, until the noise found for one is enough for all.
+    """
+    import dprad
+
+    left, plan = dict(attackers), None
+    name, threat = attackers[-1]
+    while True:
+        del left[name]
+        try:
+            plan = dprad.calibrate(family, max_risk=max_risk, threat=threat, **asked, **turned)
+        except NothingToCalibrateError:
+            if not left and plan is None:
+                raise
+        if not left:
+            break
+        verdict = None
+        if plan is not None:
+            cases = [(n, dprad.assess(plan.mechanism, threat=t, **asked)) for n, t in left.items()]
+            verdict = judge(cases, max_risk, worst=turned["worst"])
+            if verdict.outcome == "accepted":
+                break
+        name = next(iter(left)) if verdict is None else verdict.attacker
+        threat = left[name]
+    assert plan is not None
+    cases = [(n, dprad.assess(plan.mechanism, threat=t, **asked)) for n, t in attackers]
+    return plan, cases
 
 
 def _text(plan: Any, mechanism: str, given: dict[str, Any], public: bool) -> str:

@@ -265,8 +265,8 @@ class Feared:
     Parameters
     ----------
     knows
-        nothing, everything, or the columns the attacker knows, comma-separated. `assess` asks about
-        a standard set of attackers unless something about them is said.
+        nothing, everything, or the columns the attacker knows, comma-separated. `assess`
+        and `calibrate` ask about a standard set of attackers unless something about them is said.
     target
         The columns they guess, comma-separated (default: the whole record).
     eta
@@ -293,6 +293,19 @@ class Feared:
         assert known is not None
         target = listed(self.target, "--target")
         return Threat(knows=known, target=target, loss=self.loss, eta=self.eta)
+
+
+def attackers(
+    prior: Prior, feared: Feared, sensitive: str | None = None
+) -> list[tuple[str, Threat]]:
+    """The attacker that the options describe, or a standard set if they say nothing."""
+    from dprad.verbs.attackers import standard
+
+    if not any(value is not None for value in feared.given().values()):
+        return standard(prior, listed(sensitive, "--sensitive"))
+    if sensitive is not None:
+        raise DpradError("--sensitive is for a standard set of attackers; leave out the others.")
+    return [("", feared.threat())]
 
 
 def listed(names: str | None, option: str) -> list[str] | None:

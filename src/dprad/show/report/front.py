@@ -29,6 +29,10 @@ from dprad.verbs.by_group import asked_by, banded
 # Fewest people of a group that is named, most groups, and draws for each.
 PEOPLE, GROUPS, DRAWS = 10, 8, 2_000
 TOGETHER = "all together"
+ESTIMATED = (
+    "Numbers that are estimated, by simulation, are upper ends of 95% confidence intervals: each "
+    "holds with that confidence."
+)
 NOTHING = "No accepted risk is given, so this report does not judge."
 
 
@@ -83,9 +87,14 @@ def front(answers: Answers, shown: Answers) -> Front:
         rows=_rows(answers, shown),
         groups_by=by,
         groups=groups,
-        rests=risk.assumptions,
+        rests=(*risk.assumptions, *((ESTIMATED,) if _estimated(shown) else ())),
         facts=_facts(scenario),
     )
+
+
+def _estimated(shown: Answers) -> bool:
+    risks = [*shown.joint, *(risk for row in shown.risks for risk in row)]
+    return any("estimate" in (risk.kind, risk.worst_kind) for risk in risks)
 
 
 def _judged(verdict: Verdict, risk: Risk, scenario: Scenario) -> str:

@@ -216,12 +216,14 @@ def _jointly(scenario: Scenario) -> list[Risk]:
         if k in seen:
             return [risk for risk in risks if risk is not None]
         tell("attackers", len(seen), len(questions))
-        seen[k] = risks[k] = together(releases, questions[k])
+        seen[k] = risks[k] = together(releases, questions[k], worst=scenario.worst)
 
 
-def together(releases: Sequence[Release], question: Question, trials: int = 20_000) -> Risk:
+def together(
+    releases: Sequence[Release], question: Question, trials: int = 20_000, *, worst: bool = False
+) -> Risk:
     """The risk of all releases together: by the joint posterior where all are mechanisms, and by
-    the composed promise; the smaller counts.
+    the composed promise; the smaller counts, on average or for the most exposed person.
     """
     if len(releases) == 1:
         return releases[0].risk(question, Sampling())
@@ -234,7 +236,7 @@ def together(releases: Sequence[Release], question: Question, trials: int = 20_0
         draws = int(min(trials, max(FEWEST, WORK / seen.reads_codes)))
         if not seen.costly and draws * seen.reads_codes <= 2 * WORK:
             exact = answer_of(seen, replace(question, query=None), Sampling(trials=draws))
-            if found is None or exact.interval[1] < found.interval[1]:
+            if found is None or upper(exact, worst=worst) < upper(found, worst=worst):
                 found = exact
     if found is None:
         raise DpradError(
