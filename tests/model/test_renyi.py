@@ -166,8 +166,8 @@ def test_the_triangle_of_a_curve_is_close_to_that_of_rho():
 
 # -- straight from the moments -------------------------------------------------------------------
 def test_no_bound_is_below_mechanisms_with_these_divergences(rng):
-    """A family whose best member is a linear program: 24 cases here, 1,000 in the campaign."""
-    for i in range(24):
+    """A family whose best member is a linear program: 10 cases here, 1,000 in the campaign."""
+    for i in range(10):
         m, everything = int(rng.integers(2, 12)), bool(i % 2)
         rho = float(10.0 ** rng.uniform(-3, 0.7))
         promise = ZCDP(rho, **RO)
@@ -177,7 +177,7 @@ def test_no_bound_is_below_mechanisms_with_these_divergences(rng):
         for name, value in found.items():
             assert value is None or value >= optimum - 1e-7, (name, value, optimum, m, rho)
         least = min(v for v in found.values() if v is not None)
-        assert least <= 1.04 * optimum  # it is nearly attained
+        assert least <= 1.01 * optimum  # it is attained, up to the grids
 
 
 def test_no_bound_is_below_random_channels(rng):
@@ -199,12 +199,10 @@ def test_no_bound_is_below_random_channels(rng):
             assert b.measure != "rad" or b.value is None or b.value >= rad - 1e-12, (b, rad)
 
 
-def test_moments_are_tighter_than_the_profile_for_a_large_rho():
-    game = play(Prior.unknown(), Threat(knows="everything"))
-    found = {b.name: b.value for b in bounds.evaluate(ZCDP(3.0, **RO), game)}
-    assert found["theorem-c-moments"] < 0.98 * found["theorem-c"]
-    # PROOFS section 7: no more than what was found there
-    for rho, most in ((0.005, 0.0396), (0.05, 0.124), (0.5, 0.3795)):
+def test_moments_are_tighter_than_the_profile():
+    for rho, most in ((0.005, 0.0354), (0.05, 0.1117), (0.5, 0.3465)):
         risk = assess(ZCDP(rho, **RO), prior=Prior.unknown(), threat=Threat(knows="everything"))
-        assert risk.rad <= most
-        assert "GaussianDP" in risk.notes[0]
+        found = {b.name: b.value for b in risk.bounds}
+        assert risk.rad == found["theorem-c-moments"] <= most < 0.95 * found["theorem-c"]
+        gaussian = assess(ZCDP(rho, **RO).gaussian, prior=Prior.unknown())
+        assert gaussian.rad < risk.rad and "GaussianDP" in risk.notes[0]
