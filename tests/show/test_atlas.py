@@ -254,6 +254,13 @@ def test_mixed_releases_are_exported_as_one_point_and_never_below(tmp_path, caps
     assert code == 0 and yaml.safe_load(said)["status"] == "Draft"
 
 
+def test_units_of_a_scenario_are_exported(tmp_path):
+    path = scenario(tmp_path, "mu = 0.3\nneighbours = 'replace-one'\npeople = 4\ntimes = 9")
+    loss = atlas.exported(scenarios.load(path), date(2031, 5, 1))["deployment"]["privacy_loss"]
+    assert loss["privacy_unit"] == "4 records"
+    assert loss["privacy_parameters"]["rho"] == pytest.approx((0.3 * 4 * 3) ** 2 / 2)
+
+
 def test_what_does_not_follow_the_schema_is_not_written():
     made = entry()
     made["status"] = "Fine"

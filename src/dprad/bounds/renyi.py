@@ -12,13 +12,16 @@ best D and nu are found by a linear program on a grid of r. D and h are convex, 
 points D is above its tangents and h below its chords: what is missing there is added to c0 (for
 large r, to c1), and the bound is certified, whatever the program found.
 
-Not claimed: that it is the largest RAD under such a promise. It is the best that Theorem C can say,
-up to the orders that are read.
+Both orders of a pair of records occur, with the same weight, and one pair of laws answers for both.
+So where one N serves all pairs, h may be replaced by its mean with that of the reversed pair,
+``(h(r) + r h(1/r)) / 2``. A profile cannot use this; it is what makes the moments tighter.
+
+Not claimed: that it is the largest RAD under such a promise.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -37,27 +40,76 @@ LARGE = 1e4
 
 
 def theorem_c_moments(guarantee: Guarantee, game: Game) -> float:
-    """The certified least value. A linear program of about 800 rows for each group of pairs."""
+    """The certified least value: pair by pair, and both orders of a pair together.
+
+    Two linear programs of about 400 rows for each group of pairs.
+    """
     assert isinstance(guarantee, Moments)
     groups = share(separations(game), GROUPS)
     if not len(groups.weight) or guarantee.kl == 0.0:
         return 0.0
-    top = min(guarantee.epsilon_at(RARE), FAR)
-    basis = _Basis(guarantee)
-    loss = np.linspace(-top, top, 2 * POINTS + 1)
-    found = _program(basis, groups, loss)
+    top, basis = min(guarantee.epsilon_at(RARE), FAR), _Basis(guarantee)
+    asked = [_Prices(groups, False)]
+    if game.share == 1.0:
+        asked.append(_Prices(_merged(groups, game.unlike), True))
+    return min(_certified(basis, prices, top) for prices in asked)
+
+
+def _merged(groups: Separations, weight: float) -> Separations:
+    """All pairs as one group, in both orders."""
+    if len(groups.weight) == 1:
+        return replace(groups, weight=np.array([weight]))
+    low, high = groups.low.min(keepdims=True), groups.high.max(keepdims=True)
+    return Separations(np.array([weight]), low, high)
+
+
+@dataclass(frozen=True, slots=True)
+class _Prices:
+    """What D must exceed in each group: ``gain - nu * cost``, and zero."""
+
+    groups: Separations
+    both: bool
+
+    def gain(self, loss: FloatArray) -> FloatArray:
+        """At r = e^loss."""
+        more = np.expm1(loss)
+        return np.asarray(np.abs(more) / 2 if self.both else np.maximum(more, 0.0))
+
+    def cost(self, loss: FloatArray) -> FloatArray:
+        """One row for each group; infinite where there is nothing to gain."""
+        r = np.exp(loss)
+        straight = least_cost(r, np.ones_like(r), self.groups)
+        if not self.both:
+            return np.asarray(np.where(loss > 0, straight, np.inf))
+        back = least_cost(np.ones_like(r), r, self.groups)  # r N(1/r)
+        return np.asarray(np.where(loss > 0, straight, back) / 2)
+
+    def height(self, loss: FloatArray, nu: float) -> FloatArray:
+        """h, one row for each group."""
+        cost = self.cost(loss)
+        paid = np.where(np.isfinite(cost), nu * np.minimum(cost, 1e300), np.inf)
+        return np.asarray(np.maximum(self.gain(loss) - paid, 0.0))
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """No less than h at zero, and than its slope for large r."""
+        return (0.5, 0.5) if self.both else (0.0, 1.0)
+
+
+def _certified(basis: _Basis, prices: _Prices, top: float) -> float:
+    """The value of the program's answer, with what it lacks between grid points."""
+    found = _program(basis, prices, np.linspace(-top, top, 2 * POINTS + 1))
     if found is None:
-        return float("nan")
+        return float("inf")
     nu, weights = found
     loss = np.linspace(-top, top, 2 * POINTS * FINER + 1)
     value, slope, size = basis.functions(loss)
-    total = nu
-    for g, (weight, used) in enumerate(zip(groups.weight, weights, strict=True)):
-        cost = least_cost(np.exp(loss), np.ones_like(loss), _only(groups, g))[0]
-        height = np.maximum(np.expm1(loss) - nu * cost, 0.0)
-        d, rise, rounding = value @ used, slope @ used, size @ np.abs(used)
-        lacking = _lacking(np.exp(loss), d - 8 * np.finfo(float).eps * rounding, rise, height)
-        total += weight * (float(used.sum()) + lacking)
+    total, heights = nu, prices.height(loss, nu)
+    for weight, used, height in zip(prices.groups.weight, weights, heights, strict=True):
+        d, rise = value @ used, slope @ used
+        d -= 8 * np.finfo(float).eps * (size @ np.abs(used))
+        lacking = _lacking(np.exp(loss), d, rise, height, prices.ends)
+        total += float(weight) * (float(used.sum()) + lacking)
     return total
 
 
@@ -91,7 +143,7 @@ class _Basis:
 
 
 def _program(
-    basis: _Basis, groups: Separations, loss: FloatArray
+    basis: _Basis, prices: _Prices, loss: FloatArray
 ) -> tuple[float, list[FloatArray]] | None:
     """The price nu, and for each group the coefficients of D, found on a grid."""
     from scipy.optimize import linprog
@@ -99,25 +151,24 @@ def _program(
     value, slope, _ = basis.functions(loss)
     # rows of large r are divided by it
     scale = np.maximum(np.exp(loss), 1.0)
+    start = value[0] - slope[0] * np.exp(loss[0])  # its tangent, at zero
     value /= scale[:, None]
-    value[:, 2:], slope[:, 2:] = np.minimum(value[:, 2:], LARGE), np.minimum(slope[:, 2:], LARGE)
-    n, parts = value.shape[1], len(groups.weight)
-    cost = least_cost(np.exp(loss), np.ones_like(loss), groups)
-    above = loss > 0
+    for part in (value, slope):
+        part[:, 2:] = np.minimum(part[:, 2:], LARGE)
+    start[2:] = np.minimum(start[2:], LARGE)
+    weight, gain, cost = prices.groups.weight, prices.gain(loss) / scale, prices.cost(loss) / scale
+    n, parts = value.shape[1], len(weight)
     rows, limits = [], []
     for g in range(parts):
-        own = slice(1 + g * n, 1 + (g + 1) * n)
-        block = np.zeros((len(loss) + int(above.sum()) + 1, 1 + parts * n))
-        block[: len(loss), own] = value
-        block[len(loss) : -1, own] = value[above]
-        block[len(loss) : -1, 0] = (cost[g] / scale)[above]
-        block[-1, own] = slope[-1]
+        own, some = slice(1 + g * n, 1 + (g + 1) * n), np.isfinite(cost[g])
+        block = np.zeros((len(loss) + int(some.sum()) + 2, 1 + parts * n))
+        block[:, own] = np.vstack([value, value[some], start, slope[-1]])
+        block[len(loss) : -2, 0] = cost[g][some]
         rows.append(block)
-        limits.append(np.r_[np.zeros(len(loss)), -np.expm1(-loss[above]), 1.0])
-    price = np.r_[1.0, np.repeat(groups.weight, n)]
+        limits.append(np.r_[np.zeros(len(loss)), gain[some], prices.ends])
     free = [(None, None), (None, None)] + [(0.0, None)] * (n - 2)
     found = linprog(
-        price,
+        np.r_[1.0, np.repeat(weight, n)],
         A_ub=-np.vstack(rows),
         b_ub=-np.concatenate(limits),
         bounds=[(0.0, None), *free * parts],
@@ -125,40 +176,28 @@ def _program(
     )
     if found.x is None:
         return None
-    x = found.x
-    x[0] = max(0.0, x[0])
-    weights = [x[1 + g * n : 1 + (g + 1) * n].copy() for g in range(parts)]
-    for used in weights:
-        used[2:] = np.maximum(used[2:], 0.0)
-    return float(x[0]), weights
+    used = found.x[1:].reshape(parts, n).copy()
+    used[:, 2:] = np.maximum(used[:, 2:], 0.0)
+    return max(0.0, float(found.x[0])), list(used)
 
 
-def _lacking(r: FloatArray, d: FloatArray, slope: FloatArray, h: FloatArray) -> float:
+def _lacking(
+    r: FloatArray, d: FloatArray, slope: FloatArray, h: FloatArray, ends: tuple[float, float]
+) -> float:
     """How far D may be below h, for all r >= 0: both convex, known at the grid points."""
-    if slope[-1] < 1.0:  # h never rises faster than r
+    at_zero, steepest = ends
+    if slope[-1] < steepest:
         return float("inf")
     width, chord = np.diff(r), np.diff(h) / np.diff(r)
     bend = slope[1:] - slope[:-1]
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         # where the tangents of both ends meet
         at = (d[:-1] - d[1:] + slope[1:] * width) / bend
     at = np.clip(np.where(bend > 0, at, 0.0), 0.0, width)
-    inside = np.maximum(h[:-1] + chord * at - d[:-1] - slope[:-1] * at, 0.0)
+    inside = h[:-1] + chord * at - d[:-1] - slope[:-1] * at
     missing = np.maximum(inside, np.maximum(h[:-1] - d[:-1], h[1:] - d[1:]))
-    start = float(h[0] - d[0] + max(slope[0], 0.0) * r[0])
+    start = max(at_zero - float(d[0] - slope[0] * r[0]), float(h[0] - d[0]))
     # a constant for small r, a multiple of r for large ones
     left = r[:-1] < 1.0
     constant = max(0.0, start, float(missing[left].max()))
     return constant + max(0.0, float((missing[~left] / r[:-1][~left]).max()))
-
-
-def _only(groups: Separations, g: int) -> Separations:
-    listed = None if groups.listed is None else (groups.listed[g],)
-    part = slice(g, g + 1)
-    return replace(
-        groups,
-        weight=groups.weight[part],
-        low=groups.low[part],
-        high=groups.high[part],
-        listed=listed,
-    )

@@ -113,7 +113,12 @@ SAMPLE_RATE = Parameter(
     "sample_rate", "Chance that a record takes part in a step.", low=1e-9, high=1.0, most=1.0
 )
 STEPS = Parameter("steps", "Number of steps.", low=1.0, high=1e7, whole=True)
-TIMES = Parameter("times", "Number of releases.", low=1.0, high=1e6, whole=True)
+TIMES = Parameter("times", "Number of releases.", low=1.0, high=1e6, whole=True, most=1e6)
+PEOPLE = Parameter(
+    "people", "Number of records that belong together.", low=1.0, high=1e6, whole=True, most=1e6
+)
+# What a promise is counted in: releases, and records that change together.
+UNITS = {p.name: p for p in (TIMES, PEOPLE)}
 
 # Parameters that a calibration may vary in a function that declares nothing, by name.
 TURNED = {

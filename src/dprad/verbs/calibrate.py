@@ -146,7 +146,7 @@ def turned(
     measure: str | Measure = "rad",
 ) -> Calibration:
     """The weakest value of a dial, for a prepared question."""
-    summary = measure if callable(measure) else SUMMARIES.get(measure)
+    summary = measure if callable(measure) else SUMMARIES.get(str(measure))
     target = number(max_risk, "max_risk", low=0, high=math.inf if callable(measure) else 1)
     measure = "summary" if callable(measure) else one_of(measure, "measure", MEASURES)
     trial = _Trial(dial, question, measure, sampling, summary)
@@ -215,7 +215,10 @@ class _Trial:
                 )
             # not stated: the worse reading
             read = promise.replace_one() if promise.neighbours == UNKNOWN else promise
-            return number(self.summary(read), "measure", low=0)
+            found = float(self.summary(read))
+            if math.isnan(found):
+                raise DpradError("measure must return a number, but returned NaN.")
+            return found
         tell(f"calibrating, {len(self.subjects)} values tried", 0, 0)
         return _measured(self.risk(value), self.measure)
 

@@ -64,9 +64,8 @@ class Moments(Guarantee):
         Telling only which of two neighbours is likelier, two symmetric outputs have the least sum
         of both directions. Below Pinsker's sqrt(KL/2).
         """
-        spent = self.kl * (1.0 + 1e-12)
-        pinsker = min(1.0, float(np.sqrt(spent / 2)))
-        return first(lambda t: t >= 1.0 or 2 * t * np.arctanh(t) >= spent, 0.0, pinsker)
+        spent, pinsker = self.kl * (1.0 + 1e-12), min(1.0, float(np.sqrt(self.kl / 2)))
+        return first(lambda t: t >= pinsker or bool(2 * t * np.arctanh(t) >= spent), 0.0, pinsker)
 
     @cached_property
     def _corners(self) -> tuple[FloatArray, FloatArray]:

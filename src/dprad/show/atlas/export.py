@@ -33,6 +33,7 @@ def exported(scenario: Scenario, day: date) -> Entry:
     variant, numbers, said = _stated(promises)
     together = promises[0].compose(*promises[1:])
     kinds = [r.mechanism or "promise" for r in scenario.releases]
+    records = max(int(r.units.get("people", 1)) for r in scenario.releases)
     many = f"{len(kinds)} releases, composed" if len(kinds) > 1 else "One release"
     entry: Entry = {
         "url_slug": re.sub(r"[^a-z0-9]+", "-", scenario.title.lower()).strip("-") or "deployment",
@@ -50,8 +51,8 @@ def exported(scenario: Scenario, day: date) -> Entry:
             },
             "dp_variant": {"variant_name": variant},
             "privacy_loss": {
-                "privacy_unit": "Record-level",
-                "privacy_unit_details": UNITS[together.neighbours],
+                "privacy_unit": "Record-level" if records == 1 else f"{records} records",
+                "privacy_unit_details": UNITS[together.neighbours] if records == 1 else OPEN,
                 "privacy_parameters": numbers,
                 "privacy_parameters_details": said,
             },

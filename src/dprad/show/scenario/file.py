@@ -15,6 +15,7 @@ from dprad.errors import DpradError, column
 from dprad.game.question import Question
 from dprad.mechanisms import catalogue
 from dprad.model.guarantees import KINDS
+from dprad.model.parameters import UNITS
 from dprad.model.predicates import comparisons, is_predicate
 from dprad.model.priors import Prior
 from dprad.model.threats import Threat
@@ -333,7 +334,7 @@ def _release(table: Table, k: int, wrong: Wrong, spoiled: bool) -> Release | Non
 
 def _promised(table: Table, numbers: Table, k: int, wrong: Wrong) -> Release | None:
     promised = {p.name for kind in KINDS for p in kind.takes}
-    promised |= {"name", "neighbours", "doubts"}
+    promised |= {"name", "neighbours", "doubts", *UNITS}
     alone = [key for key in table if key not in promised]
     for key in alone:
         wrong.add(("releases", k, key), f"{key!r} needs a mechanism, which is missing.")

@@ -10,7 +10,7 @@ from dprad.exact import Sampling
 from dprad.game.question import Question
 from dprad.mechanisms import catalogue
 from dprad.mechanisms.base import Mechanism
-from dprad.model.parameters import TV
+from dprad.model.parameters import TV, UNITS
 from dprad.model.predicates import is_predicate
 from dprad.model.priors import Prior
 from dprad.model.results import Calibration, Risk
@@ -36,7 +36,7 @@ class Release:
 
     @property
     def parameter(self) -> str:
-        """The parameter that sets the noise: epsilon, sigma, mu or tv."""
+        """The parameter that sets the noise: epsilon, sigma, mu, rho or tv."""
         if self.mechanism is not None:
             return catalogue.card(self.mechanism).takes[0].name
         return next(k for k in catalogue.PROMISES if k in self.numbers)
@@ -53,8 +53,14 @@ class Release:
         numbers = {k: v for k, v in self.numbers.items() if k != without}
         if self.mechanism is not None:
             return catalogue.parts(self.mechanism, numbers, prior, threat, self.query)
-        made = catalogue.kind({*numbers, self.parameter} - {"neighbours"})
-        return made, numbers
+        alone = {k: v for k, v in numbers.items() if k not in UNITS}
+        made = catalogue.kind({*alone, self.parameter} - {"neighbours"})
+        return catalogue.counted(made, self.units), alone
+
+    @property
+    def units(self) -> Numbers:
+        """How many releases, and records that change together, a promise is about."""
+        return {k: v for k, v in self.numbers.items() if k in UNITS}
 
     def asks(self, prior: Prior) -> bool:
         """Whether it reads a comparison: yes or no."""
