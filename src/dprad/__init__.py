@@ -23,11 +23,13 @@ if TYPE_CHECKING:
     from dprad.model.comparisons import Comparison
     from dprad.model.groups import Group, Groups
     from dprad.model.guarantees import (
+        ZCDP,
         ApproxDP,
         GaussianDP,
         Guarantee,
         Profile,
         PureDP,
+        RenyiDP,
         TotalVariation,
     )
     from dprad.model.priors import Prior
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "ZCDP",
     "ApproxDP",
     "Audit",
     "Bound",
@@ -62,6 +65,7 @@ __all__ = [
     "Prior",
     "Profile",
     "PureDP",
+    "RenyiDP",
     "Risk",
     "Threat",
     "TotalVariation",
@@ -104,9 +108,10 @@ _HOME = {
     **dict.fromkeys(["Bound", "Calibration", "Risk", "WorstPrior"], "model.results"),
     "Comparison": "model.comparisons",
     **dict.fromkeys(
-        ["ApproxDP", "GaussianDP", "Guarantee", "Profile", "PureDP", "TotalVariation"],
+        ["ApproxDP", "GaussianDP", "Guarantee", "Profile", "PureDP", "RenyiDP"],
         "model.guarantees",
     ),
+    **dict.fromkeys(["TotalVariation", "ZCDP"], "model.guarantees"),
 }
 _MODULES = {
     **{name: name for name in ("accounting", "attacks", "mechanisms")},

@@ -222,7 +222,7 @@ GRR = "\n[[releases]]\nmechanism='grr'\nepsilon=1"
         ("population = 3" + MU, r"written as \[population\]"),
         ("[releases]\nepsilon=1", r"written as \[\[releases\]\]"),
         ("[[releases]]\nepsilon=1", "neighbours is missing"),
-        ("[[releases]]\nneighbours='add-remove'", "one of epsilon, mu and tv"),
+        ("[[releases]]\nneighbours='add-remove'", "one of epsilon, mu, rho and tv"),
         ("[[releases]]\nmu=1\ndelta=0.1\nneighbours='add-remove'", "delta goes with epsilon"),
         ("[[releases]]\nmu=1\nclamp=[0,1]\nneighbours='add-remove'", "needs a mechanism"),
         ("[[releases]]\nmechanism='grr'", "grr needs epsilon"),

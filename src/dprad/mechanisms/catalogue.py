@@ -6,6 +6,8 @@ parameter. What follows from the records (the number of values, their range) com
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from dprad import mechanisms
@@ -14,7 +16,7 @@ from dprad.game.query import Query, distinct_read, numbers_needed
 from dprad.mechanisms.base import Card, Mechanism
 from dprad.model import guarantees
 from dprad.model.guarantees import Guarantee
-from dprad.model.parameters import Parameter
+from dprad.model.parameters import PEOPLE, TIMES, UNITS, Parameter
 from dprad.model.priors import Prior
 from dprad.model.threats import Threat
 
@@ -40,6 +42,7 @@ PROMISES: dict[str, type[Guarantee]] = {
 NUMBERS: dict[str, Parameter] = {
     **{p.name: p for kind in guarantees.KINDS for p in kind.takes},
     **{p.name: p for kind in FAMILIES.values() if kind.card for p in kind.card.takes},
+    **UNITS,
 }
 # Those that set the noise, and those that go with them.
 NOISE: dict[str, Parameter] = {
@@ -75,15 +78,34 @@ def parts(
 
 
 def promise(given: dict[str, Any]) -> Guarantee:
-    """A guarantee from epsilon (and delta), mu or tv, and the neighbours."""
+    """A guarantee from epsilon (and delta), mu, rho or tv, the neighbours, and the units."""
     chosen = {k: v for k, v in given.items() if v is not None}
+    units = {k: chosen.pop(k) for k in UNITS if k in chosen}
     where = chosen.pop("neighbours", "")
     named = [k for k in PROMISES if k in chosen]
     if len(named) != 1:
         what = " and ".join(named) if named else "none"
         raise DpradError(f"a promise is one of {_listed()}, but got {what}.")
     made: Any = kind(set(chosen))
-    return made(*(chosen[p.name] for p in made.takes), neighbours=where)  # type: ignore[no-any-return]
+    return in_units(made(*(chosen[p.name] for p in made.takes), neighbours=where), units)
+
+
+def in_units(guarantee: Guarantee, units: Mapping[str, int]) -> Guarantee:
+    """The promise of so many releases, about so many records that change together."""
+    return guarantee.repeated(units.get(TIMES.name, 1)).group(units.get(PEOPLE.name, 1))
+
+
+def counted(made: type[Guarantee], units: Mapping[str, int]) -> Callable[..., Guarantee]:
+    """A kind of guarantee, made in units; a function that can be calibrated."""
+    if not units:
+        return made
+
+    def make(**arguments: Any) -> Guarantee:
+        return in_units(made(**arguments), units)
+
+    make.__name__ = made.__name__
+    make.__signature__ = inspect.signature(made)  # type: ignore[attr-defined]
+    return make
 
 
 def kind(names: set[str]) -> type[Guarantee]:

@@ -76,6 +76,13 @@ EPSILON = Parameter(
 )
 DELTA = Parameter("delta", "The delta that goes with epsilon.", most=1.0)
 MU = Parameter("mu", "Promise mu-Gaussian DP.", low=1e-13, high=1e3, slider=(0.0, 5.0, 0.05))
+RHO = Parameter(
+    "rho",
+    "Promise rho-zero-concentrated DP.",
+    low=1e-9,
+    high=1e4,
+    slider=(0.0, 5.0, 0.01),
+)
 TV = Parameter(
     "tv", "Promise a total variation.", low=1e-15, high=1.0, most=1.0, slider=(0.0, 1.0, 0.01)
 )
@@ -106,9 +113,15 @@ SAMPLE_RATE = Parameter(
     "sample_rate", "Chance that a record takes part in a step.", low=1e-9, high=1.0, most=1.0
 )
 STEPS = Parameter("steps", "Number of steps.", low=1.0, high=1e7, whole=True)
-TIMES = Parameter("times", "Number of releases.", low=1.0, high=1e6, whole=True)
+TIMES = Parameter("times", "Number of releases.", low=1.0, high=1e6, whole=True, most=1e6)
+PEOPLE = Parameter(
+    "people", "Number of records that belong together.", low=1.0, high=1e6, whole=True, most=1e6
+)
+# What a promise is counted in: releases, and records that change together.
+UNITS = {p.name: p for p in (TIMES, PEOPLE)}
 
 # Parameters that a calibration may vary in a function that declares nothing, by name.
 TURNED = {
-    p.name: p for p in (EPSILON, MU, TV, SAMPLE_RATE, TIMES, STEPS, SIGMA, NOISE_MULTIPLIER, SCALE)
+    p.name: p
+    for p in (EPSILON, MU, RHO, TV, SAMPLE_RATE, TIMES, STEPS, SIGMA, NOISE_MULTIPLIER, SCALE)
 }

@@ -13,7 +13,7 @@ from dprad.show.report.page import html_of
 from dprad.show.scenario import answer, builtin
 from dprad.show.scenario.file import parse
 from dprad.show.web import population
-from dprad.show.web.population import GAUSSIAN, PROMISE, from_file, of_scenario, picked, released
+from dprad.show.web.population import PROMISE, from_file, of_scenario, picked, released
 from dprad.show.web.question import Question, Told
 from dprad.verbs.attackers import standard
 
@@ -21,7 +21,7 @@ PLACE = population.patients()
 GRR = released(PLACE, "grr", 1.0, reads="diagnosis")
 WEAK = released(PLACE, "grr", 0.1, reads="smoker")
 ADDED = released(PLACE, PROMISE, 0.1, delta=1e-5, neighbours="add-remove")
-MU = released(PLACE, GAUSSIAN, 0.05, neighbours="replace-one")
+MU = released(PLACE, "promise-mu", 0.05, neighbours="replace-one")
 
 
 def told(asked):

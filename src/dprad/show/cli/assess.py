@@ -11,6 +11,7 @@ from dprad.errors import DpradError
 from dprad.mechanisms import catalogue
 from dprad.mechanisms.catalogue import FAMILIES, NUMBERS, PROMISES
 from dprad.model.guarantees import KINDS
+from dprad.model.parameters import UNITS
 from dprad.show.cli import options
 from dprad.show.cli.options import OUTPUT, SUBJECT, Feared, Population, without
 from dprad.show.cli.output import ranked, show, show_json
@@ -59,7 +60,8 @@ def assess(
     numbers
         The promise, or the amount of noise.
     neighbours
-        replace-one or add-remove: what the promise compares. Required for a promise.
+        replace-one or add-remove: what the promise compares; unknown if nobody can say. Required
+        for a promise.
     mechanism
         Assess a mechanism instead.
     query
@@ -112,7 +114,7 @@ def assess(
     subject: Any
     chosen: dict[str, Any] = {}
     if mechanism is None:
-        promised = {f"--{p.name}" for kind in KINDS for p in kind.takes}
+        promised = {f"--{p.name}" for kind in KINDS for p in kind.takes} | {f"--{u}" for u in UNITS}
         noise = {name: value for name, value in given.items() if name not in promised}
         without("a promise", noise | {"--query": query})
         subject = _promise(given, neighbours)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Group, Parameter
 
 from dprad.errors import DpradError, NothingToCalibrateError, one_of
+from dprad.mechanisms import catalogue
 from dprad.mechanisms.catalogue import FAMILIES, FIXED
 from dprad.model.guarantees import KINDS
-from dprad.model.parameters import NOISE_MULTIPLIER
+from dprad.model.parameters import NOISE_MULTIPLIER, UNITS
 from dprad.model.verdicts import judge
 from dprad.show.cli import options
 from dprad.show.cli.options import OUTPUT, Feared, Population, Whole, without
@@ -75,7 +76,7 @@ def calibrate(
     query
         What the mechanism reads.
     neighbours
-        With --promise: replace-one or add-remove.
+        With --promise: replace-one or add-remove, or unknown.
     numbers
         What else the promise or the mechanism takes.
     sample_rate
@@ -193,12 +194,14 @@ def _only(what: str, given: dict[str, Any], *names: str) -> dict[str, Any]:
 def _promised(promise: str, given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     kind = _PROMISES[one_of(promise, "--promise", _PROMISES)]
     rest = tuple(f"--{p.name}" for p in kind.takes[1:])
-    chosen = _only(f"--promise {promise}", given, "--neighbours", *rest)
+    units = tuple(f"--{name}" for name in UNITS)
+    chosen = _only(f"--promise {promise}", given, "--neighbours", *rest, *units)
+    counted = {name: n for name in UNITS if (n := chosen.pop(name)) is not None}
     for name in rest:
         if given[name] is None:
             raise DpradError(f"--promise {promise} needs {name}.")
     chosen["neighbours"] = chosen["neighbours"] or ""
-    return kind, chosen | {"parameter": kind.takes[0].name}
+    return catalogue.counted(kind, counted), chosen | {"parameter": kind.takes[0].name}
 
 
 def _training(given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:

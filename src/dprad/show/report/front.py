@@ -21,7 +21,7 @@ from dprad.mechanisms.base import Mechanism
 from dprad.mechanisms.together import Together
 from dprad.model import explain
 from dprad.model.results import Risk
-from dprad.model.verdicts import Verdict, upper
+from dprad.model.verdicts import Verdict, sure, upper
 from dprad.numerics.arrays import Column
 from dprad.show.plots.odds import grids
 from dprad.show.scenario import Answers, Scenario
@@ -124,8 +124,11 @@ def _judged(verdict: Verdict, risk: Risk, scenario: Scenario) -> str:
         return said
     if verdict.outcome == "exceeded":
         return f"{these} should not be published as planned: {more}, {whose}; {limit} is accepted."
+    found_is = f"The number found, {value} in 100, would be within the accepted {limit}, but it"
+    if risk.doubts:
+        return f"{found_is} cannot be relied on: {' '.join(risk.doubts)}"
     return (
-        f"The number found, {value} in 100, would be within the accepted {limit}, but it cannot be "
+        f"{found_is} cannot be "
         "relied on: too many rows are the only ones of their kind. Choose fewer columns or coarser "
         "values, or say in the scenario that the table is the whole population (whole = true)."
     )
@@ -175,6 +178,8 @@ def _todo(answers: Answers) -> tuple[str, ...]:
         return ("Decide which extra risk is acceptable, and write it into the scenario.",)
     if verdict.outcome == "accepted":
         return ("Nothing: publish as planned. Ask again if a release is added or repeated.",)
+    if verdict.outcome == "cannot be told" and verdict.risk.doubts:
+        return ("Remove the doubt, and ask again. More noise does not remove it.",)
     found = advice(answers)
     lines = []
     if found is not None:
@@ -217,8 +222,7 @@ def _cell(scenario: Scenario, exact: Risk, rounded: Risk) -> Cell:
         return Cell(text)
     if upper(exact, worst=worst) > scenario.accepted:
         return Cell(text, "no")
-    unsure = exact.any_prior is not None and exact.any_prior[worst] > scenario.accepted
-    return Cell(text, "unknown" if unsure else "yes")
+    return Cell(text, "yes" if sure(exact, scenario.accepted, worst=worst) else "unknown")
 
 
 def _groups(answers: Answers, name: str) -> tuple[str, tuple[tuple[str, str], ...]]:

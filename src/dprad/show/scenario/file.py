@@ -16,6 +16,7 @@ from dprad.errors import DpradError, column
 from dprad.game.question import Question
 from dprad.mechanisms import catalogue
 from dprad.model.guarantees import KINDS
+from dprad.model.parameters import UNITS
 from dprad.model.predicates import comparisons, is_predicate
 from dprad.model.priors import Prior
 from dprad.model.threats import Threat
@@ -315,7 +316,8 @@ def _audited(
 
 
 def _release(table: Table, k: int, wrong: Wrong, spoiled: bool) -> Release | None:
-    numbers = {key: v for key, v in table.items() if key not in ("name", "mechanism", "query")}
+    others = ("name", "mechanism", "query", "doubts")
+    numbers = {key: v for key, v in table.items() if key not in others}
     name = table.get("mechanism")
     if "clamp" in numbers:
         numbers["clamp"] = tuple(numbers["clamp"])
@@ -323,6 +325,7 @@ def _release(table: Table, k: int, wrong: Wrong, spoiled: bool) -> Release | Non
         return None if spoiled else _promised(table, numbers, k, wrong)
     card = catalogue.card(name)
     strange = [key for key in numbers if key not in card.names]
+    strange += [key for key in table if key == "doubts"]
     for key in strange:
         takes = ", ".join(card.names)
         wrong.add(("releases", k, key), f"{key!r} does not apply to {name}, which takes {takes}.")
@@ -335,11 +338,13 @@ def _release(table: Table, k: int, wrong: Wrong, spoiled: bool) -> Release | Non
 
 
 def _promised(table: Table, numbers: Table, k: int, wrong: Wrong) -> Release | None:
-    promised = {p.name for kind in KINDS for p in kind.takes} | {"name", "neighbours"}
+    promised = {p.name for kind in KINDS for p in kind.takes}
+    promised |= {"name", "neighbours", "doubts", *UNITS}
     alone = [key for key in table if key not in promised]
     for key in alone:
         wrong.add(("releases", k, key), f"{key!r} needs a mechanism, which is missing.")
     if alone or attempt(lambda: catalogue.promise(numbers), ("releases", k), wrong) is None:
         return None
     numbered = ", ".join(v if isinstance(v, str) else f"{k} = {v:g}" for k, v in numbers.items())
-    return Release(table.get("name", f"a promise ({numbered})"), None, numbers, None)
+    doubts = tuple(table.get("doubts", ()))
+    return Release(table.get("name", f"a promise ({numbered})"), None, numbers, None, doubts)

@@ -19,7 +19,7 @@ from dprad.errors import (
     whole,
 )
 from dprad.mechanisms import catalogue
-from dprad.model.guarantees import ADD_REMOVE, REPLACE_ONE
+from dprad.model.guarantees import ADD_REMOVE, REPLACE_ONE, UNKNOWN
 from dprad.model.losses import LOSSES
 from dprad.model.missing import POLICIES
 from dprad.model.parameters import Parameter
@@ -49,6 +49,12 @@ def _date(value: Any, name: str) -> str:
 def _names(value: Any, name: str) -> Any:
     if not isinstance(value, list) or not value or not all(isinstance(v, str) for v in value):
         raise DpradError(f"{name} must be a list of column names, but is {value!r}.")
+    return value
+
+
+def _sentences(value: Any, name: str) -> Any:
+    if not isinstance(value, list) or not value or not all(isinstance(v, str) for v in value):
+        raise DpradError(f"{name} must be a list of sentences, but is {value!r}.")
     return value
 
 
@@ -170,7 +176,8 @@ RELEASE: Checks = {
     "mechanism": lambda v, n: one_of(v, n, catalogue.FAMILIES),
     "query": _query,
     **{name: _declared(p) for name, p in catalogue.NUMBERS.items()},
-    "neighbours": _word(REPLACE_ONE, ADD_REMOVE),
+    "neighbours": _word(REPLACE_ONE, ADD_REMOVE, UNKNOWN),
+    "doubts": _sentences,
 }
 ACCEPTED: Checks = {"risk": _share, "worst": _yes, "by": _text, "on": _text, "review": _date}
 AUDIT: Checks = {

@@ -17,8 +17,8 @@ from dprad.show.scenario.release import Release
 from dprad.show.web.controls import Controls
 from dprad.show.web.field import field
 from dprad.show.web.population import (
-    GAUSSIAN,
     PROMISE,
+    PROMISED,
     SLIDERS,
     Population,
     menu,
@@ -76,9 +76,7 @@ def _others(population: Population, release: Release) -> list[str]:
     place = reads if reads in columns and len(columns) > 1 else ""
     able = [n for n, places in readable(population).items() if place in places]
     return [
-        name
-        for name in (PROMISE, GAUSSIAN, *able)
-        if parameter_of(population, name) == release.parameter
+        name for name in (*PROMISED, *able) if parameter_of(population, name) == release.parameter
     ]
 
 

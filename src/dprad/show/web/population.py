@@ -14,14 +14,17 @@ from dprad.data.overview import Seen, overview
 from dprad.data.source import Source
 from dprad.errors import DpradError
 from dprad.mechanisms import catalogue
-from dprad.model.parameters import EPSILON, MU
+from dprad.model.parameters import EPSILON, MU, RHO
 from dprad.model.priors import Prior
 from dprad.model.threats import Threat
 from dprad.show.scenario.file import Scenario
 from dprad.show.scenario.release import Release
 
 # Promises and releases of a scenario stand in the menu of mechanisms.
-PROMISE, GAUSSIAN, RELEASE = "promise", "promise-mu", "release"
+PROMISE, RELEASE = "promise", "release"
+# promises without a mechanism, by what sets their noise, and their titles
+PROMISED = {PROMISE: EPSILON.name, "promise-mu": MU.name, "promise-rho": RHO.name}
+_TITLES = ("epsilon, delta", "mu (Gaussian DP)", "rho (zero-concentrated DP)")
 # The range of the slider of each parameter.
 SLIDERS = {name: p.slider for name, p in catalogue.NUMBERS.items() if p.slider is not None}
 # Limits on uploaded files.
@@ -189,10 +192,7 @@ def _able(prior: Prior, place: str) -> set[str]:
 def menu(population: Population) -> dict[str, str]:
     """Names and titles of what can be released here."""
     own = {f"{RELEASE} {k}": f"{r.name} (scenario)" for k, r in enumerate(population.releases)}
-    promises = {
-        PROMISE: "only a promise: epsilon, delta",
-        GAUSSIAN: "only a promise: mu (Gaussian DP)",
-    }
+    promises = {p: f"only a promise: {t}" for p, t in zip(PROMISED, _TITLES, strict=True)}
     return own | promises | {n: catalogue.card(n).title for n in readable(population)}
 
 
@@ -207,9 +207,7 @@ def parameter_of(population: Population, mechanism: str) -> str:
     own = base(population, mechanism)
     if own is not None:
         return own.parameter
-    if mechanism == GAUSSIAN:
-        return MU.name
-    return EPSILON.name if mechanism == PROMISE else catalogue.card(mechanism).takes[0].name
+    return PROMISED.get(mechanism) or catalogue.card(mechanism).takes[0].name
 
 
 def released(
@@ -226,7 +224,7 @@ def released(
     if own is not None:
         return own.at(value)
     name = parameter_of(population, mechanism)
-    if mechanism in (PROMISE, GAUSSIAN):
+    if mechanism in PROMISED:
         numbers = {name: value} | ({"delta": delta} if delta > 0 and name == "epsilon" else {})
         said = ", ".join(f"{k} = {v:g}" for k, v in numbers.items())
         title = f"any mechanism with {said} ({neighbours})"

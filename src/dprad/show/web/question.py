@@ -125,6 +125,8 @@ class Question:
         about += [f"target={list(threat.target)!r}"] if threat.target is not None else []
         about += [f"loss={threat.loss!r}, eta={threat.eta:g}"] if threat.loss != "exact" else []
         family, arguments = release.parts(self.population.prior, threat)
+        calls = {"times": "repeated", "people": "group"}
+        units = "".join(f".{calls[k]}({v})" for k, v in release.units.items())
         home = "dprad" if release.mechanism is None else "mechanisms"
         inside = ", ".join(f"{k}={v!r}" for k, v in arguments.items())
         query = f", query={release.query!r}" if release.query is not None else ""
@@ -132,7 +134,7 @@ class Question:
             "import dprad\nfrom dprad import mechanisms, patients\n\n"
             f"prior = {self.population.python}\n"
             f"threat = dprad.Threat({', '.join(about)})\n"
-            f"subject = {home}.{family.__name__}({inside})\n"
+            f"subject = {home}.{family.__name__}({inside}){units}\n"
             f"risk = dprad.assess(subject, prior=prior, threat=threat{query})\n"
             "print(risk)"
         )

@@ -12,7 +12,7 @@ from dprad.game.question import Question
 from dprad.mechanisms.base import Mechanism
 from dprad.mechanisms.black_box import BlackBox, own_randomness
 from dprad.mechanisms.foreign import as_mechanism, as_subject, by_epsilon
-from dprad.model.guarantees import REPLACE_ONE, Guarantee, PureDP
+from dprad.model.guarantees import ADD_REMOVE, REPLACE_ONE, Guarantee, PureDP
 from dprad.numerics.arrays import Column
 from dprad.numerics.random import Seed, seed
 from dprad.verbs.audit import fingerprint, independence
@@ -244,10 +244,10 @@ def _point(claim: Guarantee, tested: Guarantee) -> tuple[float, float]:
 
 
 def _check_absent(claim: Guarantee, subject: Mechanism, attack: Any) -> None:
-    if claim.neighbours == REPLACE_ONE:
+    if claim.neighbours != ADD_REMOVE:
         raise DpradError(
             "absent is for a claim about adding or removing a person (neighbours='add-remove'); "
-            "this one is about replaced records."
+            "this one is, or may be, about replaced records."
         )
     if not isinstance(subject, BlackBox):
         raise DpradError("absent needs a function that can be called without the person.")

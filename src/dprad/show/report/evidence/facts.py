@@ -53,7 +53,7 @@ EXCLUSIONS = {
 }
 _RISK = (
     *("kind", "method", "rad", "interval", "success_out", "success_in", "rero", "baseline"),
-    *("worst", "worst_interval", "worst_kind", "any_prior"),
+    *("worst", "worst_interval", "worst_kind", "any_prior", "doubts"),
 )
 _AUDIT = (
     *("verdict", "epsilon_lower", "epsilon_claimed", "delta", "confidence", "trials", "rad"),
