@@ -67,7 +67,7 @@ $(VENV)/bin/python:
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
 $(VENV)/.demo: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m pip install --quiet --editable '.[report,tables]'
 	touch $@
 
 $(VENV)/.test: pyproject.toml | $(VENV)/bin/python

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from importlib import import_module
 from typing import Any
 
 
@@ -104,6 +105,15 @@ def column(value: Any, columns: Iterable[str], *, name: str) -> str:
         return str(value)
     hint = did_you_mean(value, names) or f"The columns are: {', '.join(names)}."
     raise DpradError(f"{name} names the column {value!r}, which is not there. {hint}")
+
+
+def part(module: str, what: str, extra: str) -> Any:
+    """A module that not everybody installs; or a sentence that says how to."""
+    try:
+        return import_module(module)
+    except ImportError:
+        name = module.partition(".")[0]
+        raise DpradError(f"{what} need {name}: pip install 'dprad[{extra}]'.") from None
 
 
 def did_you_mean(value: Any, names: Iterable[str]) -> str:
