@@ -121,7 +121,7 @@ def test_domain_and_tolerance(capsys, tmp_path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ([], "give one of --epsilon, --mu and --tv, but got none"),
+        ([], "give one of --epsilon, --mu, --rho and --tv, but got none"),
         (["--epsilon", 1, "--mu", 1], "--epsilon and --mu"),
         (["--epsilon", 1], "neighbours is missing"),
         (["--epsilon", -1, "--neighbours", "replace-one"], "epsilon must be"),
