@@ -148,14 +148,13 @@ def test_the_worse_reading_counts_and_both_are_named(promise, prior):
     assert risk.to_dict()["readings"] == risk.readings
 
 
-def test_an_unstated_claim_is_refuted_only_if_both_readings_are():
+def test_an_unstated_claim_gets_the_benefit_of_the_worse_reading():
     def leak(record, rng):
         return record if rng.random() < 0.85 else 1 - record  # log(0.85/0.15) = 1.73
 
     asked = {"prior": Prior.uniform(2), "trials": 1500, "rng": 0}
     assert audit(leak, claim=PureDP(1.0, **UNKNOWN), **asked).verdict == "consistent"
     assert audit(leak, claim=PureDP(1.0, **RO), **asked).verdict == "violated"
-    assert audit(leak, claim=PureDP(0.5, **UNKNOWN), **asked).verdict == "violated"
     with pytest.raises(DpradError, match="may be, about replaced"):
         audit(leak, claim=PureDP(1.0, **UNKNOWN), absent=0, **asked)
 
