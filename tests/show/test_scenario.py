@@ -277,6 +277,27 @@ def test_names_of_promises(tmp_path):
     ]
 
 
+def test_units_and_unstated_neighbours(tmp_path):
+    """A promise per day for two days, of a household of three; judged by the worse reading."""
+    units = MU.replace("mu=1", "mu=0.1\ntimes=4\npeople=3").replace("add-remove", "unknown")
+    found = read(units + "\n[accepted]\nrisk=0.3", tmp_path)
+    made = found.releases[0].subject(found.prior, found.threats[0][1])
+    assert made.mu == pytest.approx(0.6) and made.neighbours == "unknown"
+    answers = scenario.answer(found)
+    assert answers.code == 0 and max(answers.joint[0].readings.values()) == answers.joint[0].rad
+    plan = answers.plans[0][0]
+    assert plan.parameter == "mu" and plan.mechanism.mu == pytest.approx(6 * plan.value)
+    rho = read("[[releases]]\nrho=0.1\nneighbours='replace-one'", tmp_path).releases[0]
+    assert rho.parameter == "rho" and rho.rising
+    for text, words in (
+        (MU + "\ntimes=0", "times must be"),
+        (MU + "\npeople=1.5", "people must be"),
+        ("[population]\nuniform=3" + GRR + "\ntimes=3", "'times' does not apply to grr"),
+    ):
+        with pytest.raises(DpradError, match=words):
+            read(text, tmp_path)
+
+
 def test_files(tmp_path):
     with pytest.raises(DpradError, match="dprad init"):
         scenario.load(tmp_path / "none.toml")

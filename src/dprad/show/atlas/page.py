@@ -21,7 +21,7 @@ from dprad.show.report.evidence.text import plain
 from dprad.verbs.assess import assess
 
 # Points of a curve.
-POINTS = 30
+POINTS = 60
 TITLE = "An atlas of deployments"
 LABEL = "Epsilon against the extra risk for a secret of ten equally likely values"
 INTRO = (
@@ -80,7 +80,7 @@ class Source:
 
 def write(rows: Sequence[Row], folder: Path, source: Source) -> list[Path]:
     """All files; returns their paths."""
-    figure = svg(lambda ax: draw(rows, ax), label=LABEL, size=(6.6, 4.0))
+    figure = svg(lambda ax: draw(rows, ax), label=LABEL, size=(7.2, 4.4))
     files = {
         "atlas.html": html(rows, source, figure),
         "atlas.md": markdown(rows, source, "atlas.svg"),
@@ -152,4 +152,4 @@ def draw(rows: Sequence[Row], ax: Any) -> None:
     ax.set_ylim(0.0, 1.0)
     ax.set_xlabel("epsilon")
     ax.set_ylabel("extra risk, secret of 10, at most")
-    ax.legend(loc="lower right")
+    ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2)
