@@ -26,6 +26,7 @@ from dprad.exact import solve
 from dprad.exact.channel import BLOCK_ENTRIES, Channel
 from dprad.exact.gaining import gaining
 from dprad.exact.integers import whole_channel
+from dprad.exact.products import Factor, factors, product
 from dprad.exact.solution import Sampling
 from dprad.exact.stepwise import columns_of
 from dprad.game.game import Classes
@@ -123,7 +124,7 @@ def _each(mechanism: Any, points: Column, mass: FloatArray, sampling: Sampling) 
     """A game for each value, in which only that one counts."""
     rest = complements(mass)
     alone, every = np.zeros(1, dtype=np.intp), np.arange(len(mass))
-    sampling = replace(sampling, confidence=1.0 - (1.0 - sampling.confidence) / len(mass))
+    sampling = replace(sampling, confidence=1.0 - (1.0 - sampling.confidence) / len(mass), aim=None)
     rows = []
     for k, share in enumerate(mass.tolist()):
         game = Classes(
@@ -277,9 +278,26 @@ def _steps(mechanism: Any, points: Column, mass: FloatArray, sampling: Sampling)
 
 @of_values.register
 def _composed(mechanism: Composed, points: Column, mass: FloatArray, sampling: Sampling) -> Own:
-    if len(mechanism.mechanisms) == 1:
-        return of_values(mechanism.mechanisms[0], points, mass, sampling)
+    if mechanism.costly or not mechanism.likelihood:
+        return promised(mechanism, mass)
+    parts = factors(mechanism, points)
+    if len(parts) == 1 and parts[0].times == 1:
+        return _one(parts[0], points, mass, sampling)
+    joint = product(parts, mass)
+    if joint is not None:
+        matrix = joint.matrix[joint.place]
+        return _by_outputs(lambda rows, columns: matrix[rows, columns], matrix.shape[1], mass)
     return of_values.dispatch(object)(mechanism, points, mass, sampling)
+
+
+def _one(part: Factor, points: Column, mass: FloatArray, sampling: Sampling) -> Own:
+    """A composition that comes down to one mechanism, which reads each point as something."""
+    read, at = distinct(part.read)
+    if len(read) == 1:
+        return Own.exactly(np.zeros(len(points)))
+    found = of_values(part.mechanism, read, np.bincount(at, weights=mass).astype(float), sampling)
+    return replace(found, place=np.arange(len(points)), rad=found.rad[at], low=found.low[at],
+                   high=found.high[at])  # fmt: skip
 
 
 def _by_outputs(likelihood: Channel, outputs: int, mass: FloatArray) -> Own:
