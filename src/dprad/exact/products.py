@@ -72,7 +72,8 @@ def factors(mechanism: Mechanism, read: Column) -> list[Factor]:
         known = alike.setdefault((place.tobytes(), tuple(points.tolist())), [])
         same = [k for k, other in enumerate(known) if _same(other, part)]
         if same:
-            known[same[0]] = replace(known[same[0]], times=known[same[0]].times + 1)
+            times = known[same[0]].times + part.times
+            known[same[0]] = replace(known[same[0]], times=times)
         else:
             known.append(part)
     result = []
@@ -86,6 +87,9 @@ def factors(mechanism: Mechanism, read: Column) -> list[Factor]:
 def _parts(mechanism: Mechanism, read: Column) -> list[Factor]:
     if not isinstance(mechanism, Composed):
         return [Factor(mechanism, read)]
+    if all(part is mechanism.mechanisms[0] for part in mechanism.mechanisms[1:]):
+        if read.dtype.names is None and not isinstance(mechanism.mechanisms[0], Composed):
+            return [Factor(mechanism.mechanisms[0], read, len(mechanism.mechanisms))]
     pairs = zip(mechanism.mechanisms, mechanism.split(read), strict=True)
     return [factor for part, column in pairs for factor in _parts(part, column)]
 
@@ -201,6 +205,12 @@ def _tables(outputs: int, times: int) -> IntArray:
         begin = np.repeat(np.cumsum(left + 1) - (left + 1), left + 1)
         rows = np.column_stack([again, np.arange(len(again)) - begin])
     return np.column_stack([rows, times - rows.sum(axis=1)])
+
+
+def runs(mechanism: Mechanism, read: Column) -> int:
+    """How many likelihoods a draw takes: one for parts that have counts, else one per run."""
+    parts = factors(mechanism, read)
+    return sum(1 if Tally.of(part.mechanism, part.times) else part.times for part in parts)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

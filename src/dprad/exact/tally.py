@@ -51,12 +51,17 @@ class Tally:
             counts = rng.binomial(times, other, (len(code), size))
             counts[every, code] = rng.binomial(times, own, len(code))
             return counts
+        if isinstance(mechanism, GRR):
+            own = rng.binomial(times, mechanism.truth, len(code))
+            lies = rng.multinomial(times - own, np.full(max(size - 1, 1), 1 / max(size - 1, 1)))
+            counts = np.empty((len(code), size), dtype=np.intp)
+            # the others in turn, from the next value on
+            counts[every[:, None], (code[:, None] + np.arange(1, size)) % size] = lies[:, : size - 1]
+            counts[every, code] = own
+            return counts
         counts = np.zeros((len(code), size), dtype=np.intp)
         for _ in range(times):
-            if isinstance(mechanism, GRR):
-                counts[every, mechanism.sample(code, rng)] += 1
-            else:
-                counts += bits.unpack(mechanism.sample(code, rng), size)
+            counts += bits.unpack(mechanism.sample(code, rng), size)
         return counts
 
     def log_likelihood(self, outputs: IntArray, records: Any) -> FloatArray:

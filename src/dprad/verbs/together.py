@@ -7,23 +7,29 @@ smaller of the two counts, where both apply.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from dprad.data.tables import joint_codes
 from dprad.errors import DpradError
+from dprad.exact.products import runs
 from dprad.exact.solution import Sampling
 from dprad.game.game import Classes
 from dprad.game.question import Question
 from dprad.mechanisms.base import Mechanism
-from dprad.mechanisms.composed import Composed, compose_all
-from dprad.model.guarantees import Guarantee
+from dprad.mechanisms.composed import Composed, Repeated, compose_all
+from dprad.model.guarantees import REPLACE_ONE, GaussianDP, Guarantee, PureDP
 from dprad.model.results import Risk
+from dprad.model.verdicts import upper
+from dprad.runtime.progress import tell
 from dprad.verbs.assess import answer
 
 # Fewest draws, and about how many likelihoods are computed.
 FEWEST, WORK = 2_000, 1.5e7
+# So many runs of a draw are no more work than one.
+RUNS = 20
 
 Part = tuple[Any, Any]  # a mechanism or a guarantee, and a query
 
@@ -33,12 +39,38 @@ def composed(parts: Sequence[Part]) -> Composed | None:
     run = [subject for subject, _ in parts if isinstance(subject, Mechanism)]
     if len(run) < len(parts) or not all(m.likelihood for m in run):
         return None
-    return Composed(run, queries=[query for _, query in parts])
+    alike: dict[Any, list[Part]] = {}
+    for subject, query in parts:
+        alike.setdefault((id(subject), repr(query)), []).append((subject, query))
+    several = [(same[0], len(same)) for same in alike.values()]
+    made = [m if times == 1 else Repeated(m, times) for (m, _), times in several]
+    return Composed(made, queries=[query for (_, query), _ in several])
 
 
 def promise(parts: Sequence[Part]) -> Guarantee | None:
     """The composed guarantee of all parts; None if one has none."""
-    return compose_all([s.guarantee if isinstance(s, Mechanism) else s for s, _ in parts])
+    return compose_all(_promises(parts))
+
+
+def _promises(parts: Sequence[Part]) -> list[Guarantee | None]:
+    own = {id(s): s.guarantee if isinstance(s, Mechanism) else s for s, _ in parts}
+    return [own[id(s)] for s, _ in parts]
+
+
+def filtered(parts: Sequence[Part]) -> GaussianDP | None:
+    """What also holds if each amount of noise was chosen after earlier outputs were seen, as long
+    as the limit was set beforehand: a privacy filter, which adds up mu^2. Pure epsilon-DP is
+    mu-GDP with ``mu = 2 Phi^-1(e^eps / (1 + e^eps))``. None if a part is neither.
+    """
+    from scipy.special import expit, ndtri
+
+    total = 0.0
+    for one in _promises(parts):
+        if not isinstance(one, GaussianDP | PureDP):
+            return None
+        mu = one.mu if isinstance(one, GaussianDP) else -2 * float(ndtri(expit(-one.epsilon)))
+        total += (mu if one.neighbours == REPLACE_ONE else 2 * mu) ** 2
+    return GaussianDP(math.sqrt(total), neighbours=REPLACE_ONE)
 
 
 def promised(parts: Sequence[Part], question: Question) -> Risk | None:
@@ -62,9 +94,10 @@ def together(parts: Sequence[Part], question: Question, sampling: Sampling | Non
     found, whole = promised(parts, question), composed(parts)
     if whole is not None and not whole.costly and isinstance(question.game, Classes):
         posed = replace(question, query=None)
-        size = joint_codes(whole.split(whole.read(posed)))[1]
+        read = whole.read(posed)
+        size = joint_codes(whole.split(read))[1]
         draws = int(min(sampling.trials, max(FEWEST, WORK / size)))
-        if draws * size <= 2 * WORK:
+        if draws * size * max(1.0, runs(whole, read) / RUNS) <= 2 * WORK:
             seen = answer(whole, posed, replace(sampling, trials=draws))
             if found is None or seen.interval[1] < found.interval[1]:
                 found = seen
@@ -73,3 +106,25 @@ def together(parts: Sequence[Part], question: Question, sampling: Sampling | Non
             "the releases cannot be added up: one has neither a likelihood nor a promise."
         )
     return found
+
+
+def jointly(
+    parts: Callable[[Question], Sequence[Part]],
+    questions: Sequence[Question],
+    *,
+    worst: bool,
+    sampling: Sampling | None = None,
+) -> list[Risk]:
+    """All parts together, for every attacker: from the composed promise, and by the joint posterior
+    for the largest, until that is no longer the largest.
+    """
+    risks = [promised(parts(question), question) for question in questions]
+    seen: set[int] = set()
+    while True:
+        ends = [1.0 if risk is None else upper(risk, worst=worst) for risk in risks]
+        k = max(range(len(ends)), key=ends.__getitem__)
+        if k in seen:
+            return [risk for risk in risks if risk is not None]
+        tell("attackers", len(seen), len(questions))
+        risks[k] = together(parts(questions[k]), questions[k], sampling)
+        seen.add(k)

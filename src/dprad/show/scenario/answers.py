@@ -14,7 +14,6 @@ from dprad.model.guarantees import REPLACE_ONE, PureDP
 from dprad.model.results import Calibration, Risk
 from dprad.model.verdicts import Verdict, judge, upper
 from dprad.runtime.functions import load
-from dprad.runtime.progress import tell
 from dprad.show.scenario.file import Scenario
 from dprad.show.scenario.release import Release
 from dprad.verbs import together as verbs
@@ -204,16 +203,10 @@ def _jointly(scenario: Scenario) -> list[Risk]:
     """All releases together, for every attacker: from the composed promise, and by the joint
     posterior for the largest, until that is no longer the largest.
     """
-    releases, questions = scenario.releases, [question for _, question in scenario.questions]
-    risks = [promised(releases, question) for question in questions]
-    seen: dict[int, Risk] = {}
-    while True:
-        ends = [1.0 if risk is None else upper(risk, worst=scenario.worst) for risk in risks]
-        k = max(range(len(ends)), key=ends.__getitem__)
-        if k in seen:
-            return [risk for risk in risks if risk is not None]
-        tell("attackers", len(seen), len(questions))
-        seen[k] = risks[k] = together(releases, questions[k])
+    questions = [question for _, question in scenario.questions]
+    return verbs.jointly(
+        lambda question: _parts(scenario.releases, question), questions, worst=scenario.worst
+    )
 
 
 def together(releases: Sequence[Release], question: Question, trials: int = 20_000) -> Risk:
