@@ -49,6 +49,8 @@ from dprad.runtime.progress import quietly, tell
 
 # Most values that are solved one by one: by a solver, by draws, and on a line.
 MANY, DRAWN, SOLVED = 96, 24, 256
+# Of a composition: fewest draws for one value, and those for all in terms of one estimate.
+FEWEST, SHARED = 2_000, 4
 # Possible error of a sum of probabilities.
 ROUNDING = 1e-14
 
@@ -124,7 +126,11 @@ def _each(mechanism: Any, points: Column, mass: FloatArray, sampling: Sampling) 
     """A game for each value, in which only that one counts."""
     rest = complements(mass)
     alone, every = np.zeros(1, dtype=np.intp), np.arange(len(mass))
-    sampling = replace(sampling, confidence=1.0 - (1.0 - sampling.confidence) / len(mass), aim=None)
+    trials = sampling.trials
+    if isinstance(mechanism, Composed):
+        trials = max(min(trials, FEWEST), min(trials, SHARED * trials // len(mass)))
+    confidence = 1.0 - (1.0 - sampling.confidence) / len(mass)
+    sampling = replace(sampling, trials=trials, confidence=confidence, aim=None)
     rows = []
     for k, share in enumerate(mass.tolist()):
         game = Classes(

@@ -30,6 +30,10 @@ from dprad.verbs.assess import answer
 FEWEST, WORK = 2_000, 1.5e7
 # So many runs of a draw are no more work than one.
 RUNS = 20
+# An estimate with a shorter interval is not compared with what the guarantees allow.
+TIGHT = 0.01
+
+_OWN = ("worst", "worst_interval", "worst_kind", "worst_record")
 
 Part = tuple[Any, Any]  # a mechanism or a guarantee, and a query
 
@@ -86,21 +90,30 @@ def promised(parts: Sequence[Part], question: Question) -> Risk | None:
     return risk if len(parts) == 1 else replace(risk, assumptions=(said, *risk.assumptions))
 
 
-def together(parts: Sequence[Part], question: Question, sampling: Sampling | None = None) -> Risk:
-    """The risk of all parts together."""
+def together(
+    parts: Sequence[Part],
+    question: Question,
+    sampling: Sampling | None = None,
+    *,
+    own: bool = True,
+) -> Risk:
+    """The risk of all parts together; also of one person if `own` is asked for."""
     sampling = Sampling() if sampling is None else sampling
     if len(parts) == 1:
-        return answer(parts[0][0], replace(question, query=parts[0][1]), sampling)
-    found, whole = promised(parts, question), composed(parts)
+        return answer(parts[0][0], replace(question, query=parts[0][1]), sampling, own=own)
+    seen, whole = None, composed(parts)
     if whole is not None and not whole.costly and isinstance(question.game, Classes):
         posed = replace(question, query=None)
         read = whole.read(posed)
         size = joint_codes(whole.split(read))[1]
         draws = int(min(sampling.trials, max(FEWEST, WORK / size)))
         if draws * size * max(1.0, runs(whole, read) / RUNS) <= 2 * WORK:
-            seen = answer(whole, posed, replace(sampling, trials=draws))
-            if found is None or seen.interval[1] < found.interval[1]:
-                found = seen
+            seen = answer(whole, posed, replace(sampling, trials=draws), own=own)
+    if seen is not None and seen.interval[1] - seen.interval[0] <= TIGHT:
+        return seen  # a bound cannot be lower by more than this
+    found = promised(parts, question)
+    if found is None or (seen is not None and seen.interval[1] < found.interval[1]):
+        found = seen
     if found is None:
         raise DpradError(
             "the releases cannot be added up: one has neither a likelihood nor a promise."
@@ -114,17 +127,28 @@ def jointly(
     *,
     worst: bool,
     sampling: Sampling | None = None,
+    own: bool = True,
 ) -> list[Risk]:
     """All parts together, for every attacker: from the composed promise, and by the joint posterior
     for the largest, until that is no longer the largest.
     """
-    risks = [promised(parts(question), question) for question in questions]
+    given = [parts(question) for question in questions]
+    risks = [promised(some, question) for some, question in zip(given, questions, strict=True)]
     seen: set[int] = set()
+    alone: dict[str, Any] | None = None  # of one person: the same whatever the attacker knows
     while True:
         ends = [1.0 if risk is None else upper(risk, worst=worst) for risk in risks]
         k = max(range(len(ends)), key=ends.__getitem__)
         if k in seen:
             return [risk for risk in risks if risk is not None]
         tell("attackers", len(seen), len(questions))
-        risks[k] = together(parts(questions[k]), questions[k], sampling)
+        apart = questions[k].threat.group is not None or any(q is None for _, q in given[k])
+        found = together(
+            given[k], questions[k], sampling, own=(own or worst) and (apart or alone is None)
+        )
+        if alone is not None and not apart and found.worst is None:
+            found = replace(found, **alone)
+        elif not apart and found.worst is not None:
+            alone = {name: getattr(found, name) for name in _OWN}
+        risks[k] = found
         seen.add(k)

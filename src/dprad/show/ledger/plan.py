@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dprad.errors import DpradError, NoNoiseSufficesError, number, one_of, whole
+from dprad.exact.solution import Sampling
 from dprad.mechanisms.base import Mechanism
 from dprad.mechanisms.catalogue import NUMBERS
 from dprad.model import explain
@@ -30,6 +31,9 @@ from dprad.show.ledger.standing import Asked, joint
 EXPONENTS, CLOSE, FAR, POINTS = (0.25, 1 / 3, 0.0), 1.01, 1e6, 12
 # Most releases that are planned at once.
 MOST = 1000
+# How risks are estimated during the search, and at its end, where they cannot be computed.
+ROUGH, FINAL = Sampling(trials=4_000), Sampling(trials=20_000, seed=1)
+_NONE = "no noise was found that keeps all releases within the accepted {:g}."
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,8 +93,8 @@ class Plan:
             lines.append(f"{self.affordable} of {count} stay within the accepted {asked.max_risk:g}.")
         few = list(dict.fromkeys(explain.amount(v) for v in self.values))
         what = few[0] if len(few) == 1 else ", ".join(explain.amount(v) for v in self.values)
-        each = "it needs" if count == 1 else f"all {count} need" if len(few) == 1 else "they need"
-        lines.append(f"To stay within it, {each} {self.parameter} = {what}.")
+        each = "" if count == 1 else f" for each of the {count}"
+        lines.append(f"The least noise that stays within it: {self.parameter} = {what}{each}.")
         if self.errors[0] is not None:
             far = [explain.amount(e) for e in self.errors if e is not None]
             reach = far[0] if len(set(far)) == 1 else ", ".join(far)
@@ -140,19 +144,22 @@ def planned(
     if weights is not None and len(weights) != count:
         raise DpradError(f"weights must be {count} numbers, one for each new release.")
     matter = [number(w, "weights", low=1e-9) for w in weights or [1.0] * count]
-    now = joint(counted, asked)
+    now = joint(counted, asked, own=False)
     if not _kept(now, asked):
         raise NoNoiseSufficesError(
             f"the releases of now already exceed the accepted {asked.max_risk:g}: no noise of "
             "further ones can keep it."
         )
-    curve = _curve(counted, base, count, asked)
+    most = joint([*counted, *(_at(base, 1.0, k) for k in range(count))], asked, own=False)
+    # along the way only those who gain most now, or at the end; at last all of them
+    led = _only(asked, {now[0][0], most[0][0]})
+    curve = _curve(counted, base, count, led)
     tried = EXPONENTS if len(set(matter)) > 1 else EXPONENTS[-1:]
     found = []
     for p in tried:
         pace = [w**p for w in matter]
         made = _least(lambda t, pace=pace: [_at(base, t * f, k) for k, f in enumerate(pace)],  # type: ignore[misc]
-                      counted, asked)  # fmt: skip
+                      counted, led, asked)  # fmt: skip
         found.append((sum(w * _error(e, asked) for w, e in zip(matter, made, strict=True)), made))
     new = min(found, key=lambda pair: pair[0])[1]
     attacker, risk = joint([*counted, *new], asked)[0]
@@ -177,7 +184,7 @@ def _curve(
     for k in points:
         tell("releases", k, count)
         new = [_at(base, 1.0, j) for j in range(k)]
-        result.append((k, upper(joint([*counted, *new], asked)[0][1], worst=asked.worst)))
+        result.append((k, upper(joint([*counted, *new], asked, ROUGH, own=False)[0][1], worst=asked.worst)))
     return tuple(result)
 
 
@@ -201,13 +208,20 @@ def _digits(value: float, rising: bool) -> float:
     return float(f"{count * unit:.3g}")
 
 
+def _only(asked: Asked, names: set[str]) -> Asked:
+    """The same question, about some of the attackers."""
+    return replace(asked, questions=tuple(case for case in asked.questions if case[0] in names))
+
+
 def _least(
-    make: Callable[[float], list[Entry]], counted: list[Entry], asked: Asked
+    make: Callable[[float], list[Entry]], counted: list[Entry], led: Asked, asked: Asked
 ) -> list[Entry]:
-    """The releases with the least noise that keep the limit."""
+    """The releases with the least noise that keep the limit, first for some attackers, and at last
+    for all.
+    """
 
     def keeps(factor: float) -> bool:
-        return _kept(joint([*counted, *make(factor)], asked), asked)
+        return _kept(joint([*counted, *make(factor)], led, ROUGH, own=False), led)
 
     low = high = 1.0
     if keeps(1.0):
@@ -219,12 +233,15 @@ def _least(
             low /= 2
         low, high = low / 2, low
         if low < 1 / FAR:
-            raise NoNoiseSufficesError(
-                f"no noise was found that keeps all releases within the accepted {asked.max_risk:g}."
-            )
+            raise NoNoiseSufficesError(_NONE.format(asked.max_risk))
     while high / low > CLOSE:
         middle = math.sqrt(low * high)
         low, high = (middle, high) if keeps(middle) else (low, middle)
+    # again with other draws, and more of them
+    while not _kept(joint([*counted, *make(low)], asked, FINAL, own=False), asked):
+        low /= CLOSE
+        if low < 1 / FAR:
+            raise NoNoiseSufficesError(_NONE.format(asked.max_risk))
     return make(low)
 
 

@@ -162,7 +162,7 @@ def parts_of(entries: Sequence[Entry], question: Question) -> list[Part]:
 
 
 def joint(
-    entries: Sequence[Entry], asked: Asked, sampling: Sampling | None = None
+    entries: Sequence[Entry], asked: Asked, sampling: Sampling | None = None, *, own: bool = True
 ) -> tuple[tuple[str, Risk], ...]:
     """The risk of these releases together, for every attacker; the largest first."""
     if not entries:
@@ -175,7 +175,7 @@ def joint(
         risks = [risk for risk in found if risk is not None]
     else:
         risks = jointly(
-            lambda q: parts_of(entries, q), questions, worst=asked.worst, sampling=sampling
+            lambda q: parts_of(entries, q), questions, worst=asked.worst, sampling=sampling, own=own
         )
     cases = list(zip(names, risks, strict=True))
     return tuple(sorted(cases, key=lambda case: -upper(case[1], worst=asked.worst)))
@@ -185,7 +185,9 @@ def one(entries: Sequence[Entry], asked: Asked, name: str) -> Risk:
     """The same for one attacker."""
     question = dict(asked.questions)[name]
     parts = parts_of(entries, question)
-    risk = promised(parts, question) if asked.adaptive else together(parts, question)
+    if not asked.adaptive:
+        return together(parts, question, own=asked.worst)
+    risk = promised(parts, question)
     assert risk is not None  # joint would have refused
     return risk
 
