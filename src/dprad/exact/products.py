@@ -87,9 +87,9 @@ def factors(mechanism: Mechanism, read: Column) -> list[Factor]:
 def _parts(mechanism: Mechanism, read: Column) -> list[Factor]:
     if not isinstance(mechanism, Composed):
         return [Factor(mechanism, read)]
-    if all(part is mechanism.mechanisms[0] for part in mechanism.mechanisms[1:]):
-        if read.dtype.names is None and not isinstance(mechanism.mechanisms[0], Composed):
-            return [Factor(mechanism.mechanisms[0], read, len(mechanism.mechanisms))]
+    first, alike = mechanism.mechanisms[0], len(set(map(id, mechanism.mechanisms))) == 1
+    if alike and read.dtype.names is None and not isinstance(first, Composed):
+        return [Factor(first, read, len(mechanism.mechanisms))]
     pairs = zip(mechanism.mechanisms, mechanism.split(read), strict=True)
     return [factor for part, column in pairs for factor in _parts(part, column)]
 

@@ -47,16 +47,18 @@ class Tally:
         code = categories(records, size, type(mechanism).__name__)
         every = np.arange(len(code))
         if mechanism.independent:
-            own, other = chances(mechanism)
+            inside, other = chances(mechanism)
             counts = rng.binomial(times, other, (len(code), size))
-            counts[every, code] = rng.binomial(times, own, len(code))
+            counts[every, code] = rng.binomial(times, inside, len(code))
             return counts
         if isinstance(mechanism, GRR):
-            own = rng.binomial(times, mechanism.truth, len(code))
+            own = np.asarray(rng.binomial(times, mechanism.truth, len(code)))
             lies = rng.multinomial(times - own, np.full(max(size - 1, 1), 1 / max(size - 1, 1)))
             counts = np.empty((len(code), size), dtype=np.intp)
             # the others in turn, from the next value on
-            counts[every[:, None], (code[:, None] + np.arange(1, size)) % size] = lies[:, : size - 1]
+            counts[every[:, None], (code[:, None] + np.arange(1, size)) % size] = lies[
+                :, : size - 1
+            ]
             counts[every, code] = own
             return counts
         counts = np.zeros((len(code), size), dtype=np.intp)

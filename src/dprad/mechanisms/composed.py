@@ -59,7 +59,9 @@ class Composed(Mechanism):
 
     def __init__(self, mechanisms: Any, *, queries: Sequence[Query | None] | None = None) -> None:
         try:
-            parts = tuple(as_mechanism(m, "a composition") for m in tuple(mechanisms))
+            listed = tuple(mechanisms)
+            made = {id(m): as_mechanism(m, "a composition") for m in listed}
+            parts = tuple(made[id(m)] for m in listed)
         except (TypeError, DpradError):
             parts = ()
         if not parts:
@@ -74,11 +76,13 @@ class Composed(Mechanism):
                 f"but is {queries!r}."
             )
         object.__setattr__(self, "mechanisms", parts)
-        listed = None if queries is None else tuple(map(_hashable, queries))
-        object.__setattr__(self, "queries", listed)
+        asked = None if queries is None else tuple(map(_hashable, queries))
+        object.__setattr__(self, "queries", asked)
 
     def read(self, question: Question) -> Column:
         """What each part reads: one column if all read the same, else one with a field per part."""
+        if self.queries is None and len(set(map(id, self.mechanisms))) == 1:
+            return self.mechanisms[0].read(question)
         if self.queries is None:
             asked: Sequence[Query | None] = [question.query] * len(self.mechanisms)
         elif question.query is not None:
@@ -106,6 +110,11 @@ class Composed(Mechanism):
         if names is None:
             return [records] * len(self.mechanisms)
         return [records[name] for name in names]
+
+    @property
+    def runs(self) -> int:
+        """How many releases there are, those of parts counted."""
+        return sum(m.runs if isinstance(m, Composed) else 1 for m in self.mechanisms)
 
     @property
     def reads_codes(self) -> int | None:

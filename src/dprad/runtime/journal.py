@@ -213,7 +213,7 @@ def _begin(path: Path, about: dict[str, Any], mode: int = 0o600) -> str:
 
 
 def _locked(path: Path, *, wait: bool = False) -> int:
-    """The file, open for appending and locked; a lock of somebody else is waited for, or refused."""
+    """The file, open for appending and locked; somebody else's lock is waited for, or refused."""
     handle = os.open(path, os.O_RDWR | os.O_APPEND)
     try:
         import fcntl

@@ -241,7 +241,7 @@ def _run(mechanism: Mechanism, question: Question, sampling: Sampling) -> Risk:
     out = min(max(solution.success_out / share, 0.0), 1.0)
     low, high = solution.interval or (solution.rad, solution.rad)
     bound = solution.kind == "upper-bound"
-    several = isinstance(mechanism, Composed) and len(mechanism.mechanisms) > 1
+    several = isinstance(mechanism, Composed) and mechanism.runs > 1
     assumed = (mechanism.assumes, _FIXED if several else None)
     return Risk(
         rad=rad,

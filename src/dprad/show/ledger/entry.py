@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import datetime
 import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from datetime import date as Day
 from pathlib import Path
 from typing import Any, Literal
 
@@ -86,7 +86,8 @@ def described(subject: Any, query: Any) -> dict[str, Any]:
                 f"a ledger takes guarantees that are a few numbers, but got a "
                 f"{type(subject).__name__}. Give the GaussianDP or ApproxDP that it implies."
             )
-        numbers = {p.name: getattr(subject, p.name) for p in subject.takes}
+        plain = subject.describe()
+        numbers = {p.name: plain[p.name] for p in subject.takes}
         return {"mechanism": None, "numbers": numbers | {"neighbours": subject.neighbours},
                 "query": None}  # fmt: skip
     card = subject.card if isinstance(subject, Mechanism) else None
@@ -129,12 +130,12 @@ def checked(row: Mapping[str, Any]) -> dict[str, Any]:
 def day(value: Any) -> str:
     """A date as 2030-01-31; today if there is none."""
     if value is None:
-        return Day.today().isoformat()
-    text = value.isoformat() if isinstance(value, Day) else str(value)
+        return datetime.date.today().isoformat()
+    text = value.isoformat() if isinstance(value, datetime.date) else str(value)
     try:
         if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", text, re.ASCII):
             raise ValueError
-        return Day.fromisoformat(text).isoformat()
+        return datetime.date.fromisoformat(text).isoformat()
     except ValueError:
         raise DpradError(f"date must be a date, as in 2030-01-31, but is {value!r}.") from None
 

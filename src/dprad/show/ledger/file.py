@@ -305,7 +305,12 @@ def _named(threat: Any) -> tuple[str, Threat]:
     name, one = threat if isinstance(threat, tuple) else ("", threat)
     if not isinstance(one, Threat):
         raise DpradError(f"threats must be Threat objects, but got a {type(one).__name__}.")
-    return name or f"knows {one.knows if isinstance(one.knows, str) else ', '.join(one.knows)}", one
+    return name or f"knows {_knows(one)}", one
+
+
+def _knows(threat: Threat) -> str:
+    known = threat.describe()["knows"]
+    return known if isinstance(known, str) else ", ".join(map(str, known))
 
 
 def _relative(file: Path, folder: Path) -> str:

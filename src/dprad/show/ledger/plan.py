@@ -90,7 +90,9 @@ class Plan:
         if self.affordable == count:
             lines.append(f"All {count} stay within the accepted {asked.max_risk:g}.")
         else:
-            lines.append(f"{self.affordable} of {count} stay within the accepted {asked.max_risk:g}.")
+            lines.append(
+                f"{self.affordable} of {count} stay within the accepted {asked.max_risk:g}."
+            )
         few = list(dict.fromkeys(explain.amount(v) for v in self.values))
         what = few[0] if len(few) == 1 else ", ".join(explain.amount(v) for v in self.values)
         each = "" if count == 1 else f" for each of the {count}"
@@ -184,7 +186,9 @@ def _curve(
     for k in points:
         tell("releases", k, count)
         new = [_at(base, 1.0, j) for j in range(k)]
-        result.append((k, upper(joint([*counted, *new], asked, ROUGH, own=False)[0][1], worst=asked.worst)))
+        result.append(
+            (k, upper(joint([*counted, *new], asked, ROUGH, own=False)[0][1], worst=asked.worst))
+        )
     return tuple(result)
 
 
@@ -197,8 +201,9 @@ def _at(base: Entry, factor: float, place: int) -> Entry:
         value = now
     limits = NUMBERS[parameter]
     value = min(max(value, limits.low), limits.most)
-    return replace(base, name=f"{base.name} +{place + 1}", numbers={**base.numbers, parameter: value},
-                   state="planned", seen=False)  # fmt: skip
+    numbers = {**base.numbers, parameter: value}
+    name = f"{base.name} +{place + 1}"
+    return replace(base, name=name, numbers=numbers, state="planned", seen=False)
 
 
 def _digits(value: float, rising: bool) -> float:

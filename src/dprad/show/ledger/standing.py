@@ -10,7 +10,6 @@ from dprad.errors import DpradError
 from dprad.exact.solution import Sampling
 from dprad.game.question import Question
 from dprad.model import explain
-from dprad.model.guarantees import Guarantee
 from dprad.model.results import Risk
 from dprad.model.verdicts import Verdict, judge, upper
 from dprad.runtime.progress import tell
@@ -19,7 +18,7 @@ from dprad.verbs.assess import answer
 from dprad.verbs.together import Part, filtered, jointly, promised, together
 
 # Most releases whose addition is computed, the last ones.
-STEPS = 24
+STEPS = 12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -133,9 +132,7 @@ class Standing:
         return {
             "releases": [entry.to_dict() | {"counts": entry.counts} for entry in self.entries],
             "attackers": [{"attacker": name, "risk": r.to_dict()} for name, r in self.cases],
-            "steps": [
-                {"name": s.entry.name, "risk": s.risk, "added": s.added} for s in self.steps
-            ],
+            "steps": [{"name": s.entry.name, "risk": s.risk, "added": s.added} for s in self.steps],
             "max_risk": self.asked.max_risk,
             "worst": self.asked.worst,
             "adaptive": self.asked.adaptive,
@@ -181,10 +178,8 @@ def joint(
     return tuple(sorted(cases, key=lambda case: -upper(case[1], worst=asked.worst)))
 
 
-def one(entries: Sequence[Entry], asked: Asked, name: str) -> Risk:
+def _one(parts: Sequence[Part], question: Question, asked: Asked) -> Risk:
     """The same for one attacker."""
-    question = dict(asked.questions)[name]
-    parts = parts_of(entries, question)
     if not asked.adaptive:
         return together(parts, question, own=asked.worst)
     risk = promised(parts, question)
@@ -198,21 +193,27 @@ def standing_of(entries: tuple[Entry, ...], asked: Asked) -> Standing:
     cases = joint(counted, asked)
     if not cases:
         return Standing(entries, (), (), None, asked)
-    name = cases[0][0]
+    question = dict(asked.questions)[cases[0][0]]
+    parts = parts_of(counted, question)
     first = max(0, len(counted) - STEPS)
-    before = 0.0 if first == 0 else upper(one(counted[:first], asked, name), worst=asked.worst)
+    before = 0.0 if first == 0 else upper(_one(parts[:first], question, asked), worst=asked.worst)
     steps = []
     for k in range(first, len(counted)):
         tell("releases", k - first + 1, len(counted) - first)
         last = k + 1 == len(counted)
-        risk = cases[0][1] if last else one(counted[: k + 1], asked, name)
+        risk = cases[0][1] if last else _one(parts[: k + 1], question, asked)
         now = upper(risk, worst=asked.worst)
         steps.append(Step(counted[k], now, now - before))
         before = now
-    return Standing(entries, cases, tuple(steps), _filtered(counted, asked, name), asked)
+    return Standing(entries, cases, tuple(steps), _filtered(counted, asked), asked)
 
 
-def _filtered(entries: Sequence[Entry], asked: Asked, name: str) -> Risk | None:
-    question = dict(asked.questions)[name]
-    spent: Guarantee | None = filtered(parts_of(entries, question))
-    return None if spent is None else answer(spent, replace(question, query=None), Sampling())
+def _filtered(entries: Sequence[Entry], asked: Asked) -> Risk | None:
+    """The largest of all attackers; of a single release there is nothing to filter."""
+    risks = []
+    for _, question in asked.questions:
+        spent = filtered(parts_of(entries, question)) if len(entries) > 1 else None
+        if spent is None:
+            return None
+        risks.append(answer(spent, replace(question, query=None), Sampling()))
+    return max(risks, key=lambda risk: upper(risk, worst=asked.worst))
