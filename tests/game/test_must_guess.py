@@ -9,7 +9,10 @@ import pytest
 
 from dprad import ApproxDP, DpradError, Prior, Threat, assess, optimal_attack, simulate
 from dprad.bounds import evaluate
+from dprad.exact.posterior import estimate
+from dprad.exact.solution import Sampling
 from dprad.game.game import Table, play
+from dprad.game.question import Question
 from dprad.mechanisms import GRR, OUE, Channel, Gaussian, Geometric, Laplace, Repeated
 from effort import some
 from oracles import brute_force, lp_optimum, random_channel, random_instance
@@ -139,8 +142,11 @@ def test_an_estimate_may_be_forced():
     pair = np.einsum("zi,zj->zij", p, p).reshape(4, 16)
     question = {"prior": PEOPLE, "threat": forced, "query": ["kind", "ill"]}
     exact = assess(Channel(pair), **question)
-    risk = assess(twice, **question, rng=3)
+    asked = Question.of(**question)
+    risk = estimate(twice, asked.game, twice.read(asked), asked.game.pi, Sampling(seed=3))
     assert risk.interval[0] <= exact.rad <= risk.interval[1]
+    counted = assess(twice, **question)
+    assert counted.kind == "exact" and counted.rad == pytest.approx(exact.rad, abs=1e-12)
 
 
 def test_three_by_two():

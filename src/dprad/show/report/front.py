@@ -17,8 +17,6 @@ from dprad.data.patients import PEOPLE as PATIENTS
 from dprad.errors import DpradError
 from dprad.exact import Sampling
 from dprad.game.question import Question
-from dprad.mechanisms.base import Mechanism
-from dprad.mechanisms.together import Together
 from dprad.model import explain
 from dprad.model.results import Risk
 from dprad.model.verdicts import Verdict, sure, upper
@@ -27,6 +25,7 @@ from dprad.show.plots.odds import grids
 from dprad.show.scenario import Answers, Scenario
 from dprad.show.scenario.advice import advice
 from dprad.verbs.by_group import asked_by, banded
+from dprad.verbs.together import composed, promise
 
 # Fewest people of a group that is named, most groups, and draws for each.
 PEOPLE, GROUPS, DRAWS = 10, 8, 2_000
@@ -297,15 +296,11 @@ def _subject(answers: Answers, question: Question) -> tuple[Any, Question]:
     if len(subjects) == 1:
         return subjects[0], releases[0].posed(question)
     posed = replace(question, query=None)
-    run = [m for m in subjects if isinstance(m, Mechanism)]
-    if len(run) == len(subjects):
-        parts = list(zip(run, (r.query for r in releases), strict=True))
-        return Together.of(parts, question), posed
-    promises = [m.guarantee if isinstance(m, Mechanism) else m for m in subjects]
-    known = [p for p in promises if p is not None]
-    if len(known) < len(promises):
+    parts = list(zip(subjects, (r.query for r in releases), strict=True))
+    subject = composed(parts) or promise(parts)
+    if subject is None:
         raise DpradError("one of the releases promises nothing.")
-    return known[0].compose(*known[1:]), posed
+    return subject, posed
 
 
 def _facts(scenario: Scenario) -> tuple[tuple[str, str], ...]:
