@@ -53,7 +53,7 @@ def estimate(
         logs = (mechanism.log_likelihood(o, points) for o in some)
         return np.concatenate([brackets(game, weight, log) for log in logs], axis=1)
 
-    width = max(len(points), len(sets.mass), len(game.probabilities))
+    width = max(len(points), len(sets.mass), len(game.probabilities), mechanism.width)
     # independent of the memory limit, so that it does not change the draws
     step = max(1, min(BLOCK_DRAWS, BLOCK_ENTRIES // width))
     plan = [min(step, sampling.trials - a) for a in range(0, sampling.trials, step)]

@@ -15,6 +15,7 @@ from dprad.errors import DpradError, whole
 from dprad.game.question import Question
 from dprad.mechanisms.base import Mechanism
 from dprad.mechanisms.foreign import as_mechanism
+from dprad.mechanisms.tables.published import Published
 from dprad.model.guarantees import Guarantee
 from dprad.numerics.arrays import Column, FloatArray
 
@@ -106,6 +107,14 @@ class Composed(Mechanism):
         if len(promises) < len(self.mechanisms):
             return None
         return promises[0].compose(*promises[1:])
+
+    def prepared(self, question: Question) -> Mechanism:
+        """Table releases become one, since they are about the same people."""
+        parts = [m.prepared(question) for m in self.mechanisms]
+        tables = [m for m in parts if isinstance(m, Published)]
+        if len(tables) == len(parts):
+            return Published.together(tables, self.describe(), self.guarantee)
+        return self if parts == list(self.mechanisms) else Composed(parts)
 
     def sample(self, records: Any, rng: np.random.Generator) -> tuple[Any, ...]:
         """One output per mechanism and record."""

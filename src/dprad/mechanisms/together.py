@@ -35,11 +35,13 @@ class Together(Composed):
     @classmethod
     def of(cls, parts: Sequence[tuple[Mechanism, Any]], question: Question) -> Together:
         """Two or more pairs (mechanism, query), for the records of a question. O(m log m)."""
-        read = [m.read(replace(question, query=query)) for m, query in parts]
+        asked = [(m, replace(question, query=query)) for m, query in parts]
+        asked = [(m.prepared(q), q) for m, q in asked]
+        read = [m.read(q) for m, q in asked]
         place, count = joint_codes([codes(r)[0] for r in read])
         first = np.empty(count, dtype=np.intp)
         first[place[::-1]] = np.arange(len(place))[::-1]
-        return cls(tuple(m for m, _ in parts), tuple(r[first] for r in read), place)
+        return cls(tuple(m for m, _ in asked), tuple(r[first] for r in read), place)
 
     def read(self, question: Question) -> Column:  # noqa: ARG002
         """The combinations, as prepared."""

@@ -95,6 +95,13 @@ CLAMP = Parameter(
     "clamp", "The interval to which noisy numbers are moved, as low:high.", interval=True
 )
 SCALE = Parameter("scale", "Scale of the noise.", low=1e-6, high=1e9, rising=False, scaled=True)
+RHO = Parameter(
+    "rho",
+    "Zero-concentrated privacy loss. Smaller is more private.",
+    low=1e-13,
+    high=1e5,
+    slider=(0.0, 5.0, 0.05),
+)
 NOISE_MULTIPLIER = Parameter(
     "noise_multiplier",
     "Standard deviation of the noise over the clipping norm.",
@@ -110,5 +117,6 @@ TIMES = Parameter("times", "Number of releases.", low=1.0, high=1e6, whole=True)
 
 # Parameters that a calibration may vary in a function that declares nothing, by name.
 TURNED = {
-    p.name: p for p in (EPSILON, MU, TV, SAMPLE_RATE, TIMES, STEPS, SIGMA, NOISE_MULTIPLIER, SCALE)
+    p.name: p
+    for p in (EPSILON, MU, TV, RHO, SAMPLE_RATE, TIMES, STEPS, SIGMA, NOISE_MULTIPLIER, SCALE)
 }
