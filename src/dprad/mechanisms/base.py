@@ -86,26 +86,25 @@ class Mechanism(ABC):
     def read(self, question: Question) -> Column:
         """What the mechanism reads from each record of a finite prior, as `sample` takes it.
 
-                Category codes if `reads_codes` says how many there are, else the values themselves.
+        Category codes if `reads_codes` says how many there are, else the values themselves.
 
-                Parameters
-                ----------
-                question
-                    A prepared prior, threat and query.
+        Parameters
+        ----------
+        question
+            A prepared prior, threat and query.
 
-                Returns
-                -------
-                ndarray
-                    One value per record.
+        Returns
+        -------
+        ndarray
+            One value per record.
 
-                Examples
-                --------
-                >>> from dprad import Prior
-                >>> from dprad.game.question import Question
-        from dprad.mechanisms.card import Card as Card
-                >>> from dprad.mechanisms import GRR
-                >>> GRR(epsilon=1.0, size=3).read(Question.of(Prior.uniform(3), None, None)).tolist()
-                [0, 1, 2]
+        Examples
+        --------
+        >>> from dprad import Prior
+        >>> from dprad.game.question import Question
+        >>> from dprad.mechanisms import GRR
+        >>> GRR(epsilon=1.0, size=3).read(Question.of(Prior.uniform(3), None, None)).tolist()
+        [0, 1, 2]
 
         """
         if self.reads_codes is None:
