@@ -23,21 +23,26 @@ class Card:
     takes
         The arguments a user may give; the first sets the noise.
     reads
-        ``"codes"`` of categories, ``"numbers"`` of any size, or numbers in a ``"range"``.
+        ``"codes"`` of categories, ``"numbers"`` of any size, numbers in a ``"range"``, or whole
+        ``"records"``, as a table release does.
     cost
         What the exact risk costs for m values: next to nothing (``"quick"``), about O(m log m)
         (``"line"``), the square of their number or range (``"square"``), or ``"draws"`` if it is an
         estimate.
+    words
+        Further arguments, that are not numbers; the first is what the short name is set to in a
+        scenario file, as in ``counts = ["age", "region"]``.
 
     """
 
     name: str
     title: str
     takes: tuple[Parameter, ...]
-    reads: Literal["codes", "numbers", "range"]
+    reads: Literal["codes", "numbers", "range", "records"]
     cost: Cost = "square"
+    words: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the arguments."""
-        return tuple(p.name for p in self.takes)
+        return (*(p.name for p in self.takes), *self.words)

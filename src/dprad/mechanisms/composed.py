@@ -113,7 +113,7 @@ class Composed(Mechanism):
         parts = [m.prepared(question) for m in self.mechanisms]
         tables = [m for m in parts if isinstance(m, Published)]
         if len(tables) == len(parts):
-            return Published.together(tables, self.describe(), self.guarantee)
+            return Published.together(tables, self)
         return self if parts == list(self.mechanisms) else Composed(parts)
 
     def sample(self, records: Any, rng: np.random.Generator) -> tuple[Any, ...]:

@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 
 from dprad.errors import DpradError, interval, number
 from dprad.mechanisms.tables.noise import Noise
-from dprad.mechanisms.tables.release import TableRelease, columns
+from dprad.mechanisms.tables.release import TableRelease, columns, described
 from dprad.mechanisms.tables.table import Table
 from dprad.model.guarantees import REPLACE_ONE
+from dprad.model.parameters import CLAMP
 
 _NOBODY = (
     "the number of all people does not change when one is replaced: name columns with by=, say "
@@ -35,12 +36,12 @@ class Counts(TableRelease):
     >>> smokers = Counts(where={"smoker": "yes"}, epsilon=1.0, neighbours="add-remove")
     >>> risk = assess(smokers, prior=patients.prior(["smoker"]))
     >>> round(risk.rad, 3), risk.kind
-    (0.101, 'exact')
+    (0.105, 'exact')
 
     """
 
     by: Sequence[str] = ()
-    title: ClassVar = "a table of counts"
+    card: ClassVar = described("counts", "a table of counts", "by")
 
     def _check(self) -> None:
         self._set("by", columns(self.by, "by"))
@@ -66,13 +67,13 @@ class Marginals(TableRelease):
     --------
     >>> both = Marginals([["age"], ["age", "region"]], noise="gaussian", rho=0.5,
     ...                  neighbours="add-remove", weights=[1, 3])
-    >>> both.stated.mu
+    >>> round(both.stated.mu, 12)
     1.0
 
     """
 
     by: Sequence[Sequence[str]] = field(kw_only=False)
-    title: ClassVar = "several tables of counts"
+    card: ClassVar = described("marginals", "several tables of counts", "by")
 
     def _check(self) -> None:
         given = self.by
@@ -122,7 +123,7 @@ class Sums(TableRelease):
     of: str
     clamp: tuple[float, float]
     by: Sequence[str] = ()
-    title: ClassVar = "sums"
+    card: ClassVar = described("sums", "sums", "of", "by", CLAMP)
 
     def _check(self) -> None:
         self._set("of", _column(self.of))
@@ -166,7 +167,7 @@ class Mean(Sums):
 
     """
 
-    title: ClassVar = "a mean"
+    card: ClassVar = described("mean", "a mean", "of", "by", CLAMP)
 
     @property
     def tables(self) -> tuple[Table, ...]:
@@ -203,7 +204,7 @@ class Histogram(TableRelease):
 
     of: str
     bins: Sequence[float]
-    title: ClassVar = "a histogram"
+    card: ClassVar = described("histogram", "a histogram", "of", "bins")
 
     def _check(self) -> None:
         self._set("of", _column(self.of))

@@ -86,18 +86,16 @@ class Part:
 class Published(Mechanism):
     """Tables for the records of a question, made by `TableRelease.prepared`.
 
-    `place` is the number of each record among those that contribute differently.
+    `place` is the number of each record among those that contribute differently; `source` is what
+    was described.
     """
 
     parts: tuple[Part, ...]
     place: IntArray
-    described: dict[str, Any]
-    promise: Guarantee | None
+    source: Mechanism
 
     @classmethod
-    def of(
-        cls, parts: Sequence[Part], described: dict[str, Any], promise: Guarantee | None
-    ) -> Published:
+    def of(cls, parts: Sequence[Part], source: Mechanism) -> Published:
         """Merge records that contribute alike. O(m log m) per table."""
         place, count = joint_codes([part.place for part in parts])
         first = np.empty(count, dtype=np.intp)
@@ -105,19 +103,17 @@ class Published(Mechanism):
         merged = tuple(
             Part(p.noise, p.times, p.cells, p.cell, p.value, p.place[first]) for p in parts
         )
-        return cls(merged, place, described, promise)
+        return cls(merged, place, source)
 
     @classmethod
-    def together(
-        cls, several: Sequence[Published], described: dict[str, Any], promise: Guarantee | None
-    ) -> Published:
+    def together(cls, several: Sequence[Published], source: Mechanism) -> Published:
         """Several releases about the same records, seen by one attacker."""
         parts = [
             Part(p.noise, p.times, p.cells, p.cell, p.value, p.place[one.place])
             for one in several
             for p in one.parts
         ]
-        return cls.of(parts, described, promise)
+        return cls.of(parts, source)
 
     @property
     def kinds(self) -> int:
@@ -137,7 +133,7 @@ class Published(Mechanism):
     @property
     def guarantee(self) -> Guarantee | None:
         """That of the release."""
-        return self.promise
+        return self.source.guarantee
 
     @property
     def assumes(self) -> str:
@@ -194,4 +190,4 @@ class Published(Mechanism):
 
     def describe(self) -> dict[str, Any]:
         """What is published, as it was described."""
-        return self.described
+        return self.source.describe()

@@ -10,6 +10,7 @@ is independent; what is promised is composed from these moves, cell by cell.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -19,14 +20,27 @@ import numpy as np
 from dprad.errors import DpradError, number, one_of, whole
 from dprad.game.question import Question
 from dprad.mechanisms.base import Mechanism
+from dprad.mechanisms.card import Card
 from dprad.mechanisms.tables.noise import LINES, Noise, promise
 from dprad.mechanisms.tables.published import Part, Published
 from dprad.mechanisms.tables.table import Table
 from dprad.model.guarantees import ADD_REMOVE, REPLACE_ONE, Guarantee
 from dprad.model.guarantees.neighbours import EXPLAINED, Neighbours
-from dprad.model.parameters import EPSILON, RHO, SCALE, Goal
+from dprad.model.parameters import EPSILON, RHO, SCALE, TIMES, Goal, Parameter
 
 AMOUNTS = (EPSILON.name, RHO.name, SCALE.name)
+# Arguments of all table releases that are not numbers.
+WORDS = ("noise", "neighbours", "where", "weights")
+
+
+def described(name: str, title: str, *own: str | Parameter) -> Card:
+    """The card of a table release with these arguments of its own."""
+    numbers = tuple(p for p in own if isinstance(p, Parameter))
+    words = tuple(p for p in own if isinstance(p, str))
+    return Card(
+        name=name, title=title, takes=(EPSILON, RHO, SCALE, TIMES, *numbers), reads="records",
+        cost="draws", words=(*words, *WORDS),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,12 +200,9 @@ class TableRelease(Mechanism):
         both = [t.moves(neighbours) for t in self.tables]
         moves = []
         for way in zip(*both, strict=True):
-            move = [
-                (noise, shift, shifts.count(shift) * self.times)
-                for noise, shifts in zip(self.noises, way, strict=True)
-                for shift in dict.fromkeys(shifts)
-            ]
-            moves.append(move)
+            pairs = zip(self.noises, way, strict=True)
+            moved = Counter((noise, shift) for noise, shifts in pairs for shift in shifts)
+            moves.append([(*which, count * self.times) for which, count in moved.items()])
         return promise(moves, neighbours)
 
     def prepared(self, question: Question) -> Published:
@@ -208,7 +219,7 @@ class TableRelease(Mechanism):
             Part.of(table, noise, self.times, prior)
             for table, noise in zip(self.tables, self.noises, strict=True)
         ]
-        return Published.of(parts, self.describe(), self.guarantee)
+        return Published.of(parts, self)
 
     def read(self, question: Question) -> Any:
         """What is read from each record: its number among the different contributions."""
