@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from dprad.exact.posterior import BLOCK_ENTRIES, expanded
+from dprad.exact.posterior import CACHED, expanded
 from dprad.exact.solution import Sampling
 from dprad.mechanisms.tables.published import Published
 from dprad.mechanisms.unary import SUE
@@ -28,7 +28,7 @@ from dprad.runtime.memory import block
 from dprad.runtime.progress import tell
 
 # About how many likelihoods are computed for own risks, and the fewest draws.
-WORK, FEWEST = 2e8, 1_000
+WORK, FEWEST = 1e8, 1_000
 Simple = tuple[Any, Column]
 
 
@@ -72,7 +72,7 @@ def drawn(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Own risks of these records, with bounds that hold for all at once."""
     n = int(min(sampling.trials, max(FEWEST, WORK / len(points))))
-    step = max(1, block(BLOCK_ENTRIES) // max(len(points), mechanism.width))
+    step = max(1, block(CACHED) // max(len(points), mechanism.width))
     rng = np.random.default_rng(np.random.SeedSequence(sampling.seed, spawn_key=(1, 0)))
     total, square = np.zeros(len(points)), np.zeros(len(points))
     for a in range(0, n, step):

@@ -35,7 +35,7 @@ class Release:
     def parameter(self) -> str:
         """The parameter that sets the noise: epsilon, sigma, mu or tv."""
         if self.mechanism is not None:
-            return catalogue.card(self.mechanism).takes[0].name
+            return catalogue.amount(self.mechanism, self.numbers)
         return next(k for k in catalogue.PROMISES if k in self.numbers)
 
     def subject(self, prior: Prior, threat: Threat) -> Any:
