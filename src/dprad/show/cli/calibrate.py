@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Group, Parameter
 
 from dprad.errors import DpradError, one_of
-from dprad.mechanisms.catalogue import FAMILIES, FIXED
+from dprad.mechanisms.catalogue import FAMILIES, FIXED, TABLES, amount
 from dprad.model.guarantees import KINDS
 from dprad.model.parameters import NOISE_MULTIPLIER
 from dprad.show.cli import options
 from dprad.show.cli.options import OUTPUT, Feared, Population, Whole, without
 from dprad.show.cli.output import show, show_json
 from dprad.show.cli.scenario import alone, calibrated
+from dprad.show.cli.tables import Published
 
 _GOAL = Group("The accepted risk, and what is calibrated", sort_key=1)
 _PROMISES = {kind.short: kind for kind in KINDS}
@@ -26,7 +27,7 @@ _PROMISE = (
 )
 
 
-_NOBODY, _ANYONE = Population(), Feared()
+_NOBODY, _ANYONE, _NOTHING = Population(), Feared(), Published()
 if TYPE_CHECKING:
     Numbers = Any
     _NONE: Any
@@ -48,6 +49,7 @@ def calibrate(
     numbers: Numbers = _NONE,
     sample_rate: Annotated[float | None, Parameter(group=_GOAL)] = None,
     steps: Annotated[Whole | None, Parameter(group=_GOAL)] = None,
+    published: Published = _NOTHING,
     population: Population = _NOBODY,
     feared: Feared = _ANYONE,
     json: Annotated[bool, Parameter(group=OUTPUT, negative=())] = False,
@@ -73,13 +75,15 @@ def calibrate(
     query
         What the mechanism reads.
     neighbours
-        With --promise: replace-one or add-remove.
+        With --promise or a table: replace-one or add-remove.
     numbers
         What else the promise or the mechanism takes.
     sample_rate
         Probability that a record takes part in a step of dpsgd; 1 for full batch.
     steps
         Number of steps of dpsgd.
+    published
+        A table release instead.
     population
         What is known about the population.
     feared
@@ -96,6 +100,7 @@ def calibrate(
             | {"--neighbours": neighbours, "--sample-rate": sample_rate, "--steps": steps}
             | {"--query": query, "--worst": worst or None}
             | options.given(numbers)
+            | published.given()
             | population.given()
             | feared.given()
         )
@@ -105,11 +110,15 @@ def calibrate(
     prior = population.prior()
     threat = feared.threat()
     read = options.queried(query, prior)
-    if (mechanism is None) == (promise is None):
-        raise DpradError("give one of --mechanism and --promise.")
+    table = published.release(options.given(numbers), neighbours, prior.columns)
+    if [mechanism, promise, table].count(None) != 2:
+        raise DpradError("give one of --mechanism, --promise and a table such as --counts.")
     training = {"--sample-rate": sample_rate, "--steps": steps}
     given = options.given(numbers) | training | {"--neighbours": neighbours}
-    if promise is not None:
+    if table is not None:
+        without(f"--{table[0]}", training | {"--query": query})
+        family, turned = TABLES[table[0]], {**table[1], "parameter": amount(*table)}
+    elif promise is not None:
         family, turned = _promised(promise, given | {"--query": query})
     elif mechanism == "dpsgd":
         family, turned = _training(given | {"--query": query})

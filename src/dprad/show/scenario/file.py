@@ -339,14 +339,16 @@ def _published(
     name, card = named[0], catalogue.card(named[0])
     others = [*named[1:], *(key for key in ("mechanism", "query") if key in table)]
     for key in others:
-        wrong.add(("releases", k, key), f"{key!r} does not go with {name}: that is a release.")
-    if "query" in others:
-        wrong.add(("releases", k, "query"), "say with where = who is counted.")
+        hint = " Say with where who is counted." if key == "query" else ""
+        wrong.add(("releases", k, key), f"{key!r} does not go with {name}.{hint}")
     strange = [key for key in numbers if key not in card.names and key not in named]
     for key in strange:
         takes = ", ".join(card.names)
         wrong.add(("releases", k, key), f"{key!r} does not apply to {name}, which takes {takes}.")
-    if others or strange or spoiled:
+    missed = [key for key in ("clamp", "bins") if key in card.names and key not in numbers]
+    for key in missed:
+        wrong.add(("releases", k), f"{name} needs {key}.")
+    if others or strange or missed or spoiled:
         return None
     given = {key: v for key, v in numbers.items() if key != name} | {card.words[0]: numbers[name]}
     made = lambda: catalogue.TABLES[name](**given)  # noqa: E731
