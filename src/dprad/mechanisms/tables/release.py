@@ -23,10 +23,12 @@ from dprad.mechanisms.base import Mechanism
 from dprad.mechanisms.card import Card
 from dprad.mechanisms.tables.noise import LINES, Noise, promise
 from dprad.mechanisms.tables.published import Part, Published
+from dprad.mechanisms.tables.quality import Quality, quality
 from dprad.mechanisms.tables.table import Table
 from dprad.model.guarantees import ADD_REMOVE, REPLACE_ONE, Guarantee
 from dprad.model.guarantees.neighbours import EXPLAINED, Neighbours
 from dprad.model.parameters import EPSILON, RHO, SCALE, TIMES, Goal, Parameter
+from dprad.model.priors import Prior
 
 AMOUNTS = (EPSILON.name, RHO.name, SCALE.name)
 # Arguments of all table releases that are not numbers.
@@ -237,6 +239,36 @@ class TableRelease(Mechanism):
         if any(noise.silent for noise in self.noises):
             return float("inf")
         return float(max(noise.line().error(confidence) for noise in self.noises))
+
+    def quality(self, prior: Prior, people: int | None = None) -> tuple[Quality, ...]:
+        """How useful each table is: its noise, and the share of cells that it swamps.
+
+        Parameters
+        ----------
+        prior
+            The population.
+        people
+            How many people are in the tables; default: the rows from which the prior was counted.
+
+        Returns
+        -------
+        tuple of Quality
+            For every table ``typical``, ``error`` and ``swamped``.
+
+        Examples
+        --------
+        One cell has ten people, the other one; noise of scale 2 exceeds a count n with probability
+        ``exp(-n/2)``.
+
+        >>> import dprad
+        >>> from dprad.mechanisms import Counts
+        >>> prior = dprad.Prior.from_counts({"common": 10, "rare": 1})
+        >>> table = Counts(by=["value"], epsilon=1.0, neighbours="replace-one")
+        >>> round(table.quality(prior, people=11)[0].swamped, 3)
+        0.307
+
+        """
+        return quality(self.tables, self.noises, prior, people)
 
     def describe(self) -> dict[str, Any]:
         """What is published, as plain data: only what was given."""

@@ -112,7 +112,7 @@ def calibrate(
     read = options.queried(query, prior)
     table = published.release(options.given(numbers), neighbours, prior.columns)
     if [mechanism, promise, table].count(None) != 2:
-        raise DpradError("give one of --mechanism, --promise and a table such as --counts.")
+        raise DpradError("give one of --mechanism and --promise, or a table such as --counts.")
     training = {"--sample-rate": sample_rate, "--steps": steps}
     given = options.given(numbers) | training | {"--neighbours": neighbours}
     if table is not None:
