@@ -29,7 +29,7 @@ def test_the_noise_is_that_of_the_measurement():
     for measurement, data, truth, kind in cases:
         described = {"by": ["x"]} if kind is Counts else {"of": "x", "clamp": (0, 10)}
         release = release_from_opendp(measurement, kind, **described)
-        drawn = np.array([measurement(data) for _ in range(3000)]) - truth
+        drawn = np.array([measurement(data) for _ in range(1000)]) - truth
         line = release.noises[0].line()
         fourth = 24 if "gaussian" not in release.noise else 3  # of the fourth moment, about
         deviation = line.variance() * np.sqrt(fourth / drawn.size)
