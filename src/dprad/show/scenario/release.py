@@ -53,6 +53,16 @@ class Release:
         made = catalogue.kind({*numbers, self.parameter} - {"neighbours"})
         return made, numbers
 
+    @property
+    def keys(self) -> Numbers:
+        """The keys of this release in a scenario file, but for its name."""
+        if self.mechanism not in catalogue.TABLES:
+            named = {"mechanism": self.mechanism, **self.numbers, "query": self.query}
+            return {k: v for k, v in named.items() if v is not None}
+        first = catalogue.card(self.mechanism).words[0]
+        rest = {k: v for k, v in self.numbers.items() if k != first}
+        return {self.mechanism: self.numbers[first], **rest}
+
     def asks(self, prior: Prior) -> bool:
         """Whether it reads a comparison: yes or no."""
         return isinstance(self.query, str) and is_predicate(self.query, prior.columns)
