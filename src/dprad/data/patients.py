@@ -23,6 +23,7 @@ SMOKER = ("no", "yes")
 DIAGNOSES = ("healthy", "asthma", "diabetes", "heart", "lung")
 
 Record = tuple[str, str, str, str]
+# How many there are in the built-in table.
 PEOPLE = 20_000
 
 

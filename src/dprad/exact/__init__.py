@@ -18,6 +18,7 @@ from dprad.exact.posterior import estimate
 from dprad.exact.products import solve_composed
 from dprad.exact.solution import Sampling, Solution
 from dprad.exact.stepwise import solve_steps
+from dprad.exact.tables import as_line, as_unary
 from dprad.game.question import Posed
 from dprad.mechanisms.additive import WholeNoise
 from dprad.mechanisms.base import Mechanism
@@ -31,6 +32,7 @@ from dprad.mechanisms.grr import GRR
 from dprad.mechanisms.laplace import Laplace
 from dprad.mechanisms.staircase import Staircase
 from dprad.mechanisms.support import SupportMechanism
+from dprad.mechanisms.tables.published import Published
 from dprad.numerics.arrays import FloatArray, IntArray
 
 _NOTHING = "the output is independent of the record"
@@ -105,6 +107,18 @@ def _matrix(matrix: FloatArray, posed: Posed, method: str) -> Solution:
 @solve.register
 def _composed(mechanism: Composed, posed: Posed, sampling: Sampling) -> Solution:
     return solve_composed(mechanism, posed, sampling, solve)
+
+
+@solve.register
+def _tables(mechanism: Published, posed: Posed, sampling: Sampling) -> Solution:
+    if mechanism.kinds == 1 or mechanism.silent:
+        silent = Posed(posed.game, np.zeros(len(posed.pi), dtype=np.intp))
+        return _matrix(np.ones((1, 1)), silent, _NOTHING)
+    simple = as_line(mechanism) or as_unary(mechanism)
+    if simple is not None:
+        alone, values = simple
+        return solve(alone, Posed(posed.game, values[posed.read]), sampling)
+    return estimate(mechanism, posed.game, posed.read, posed.pi, sampling)
 
 
 @solve.register

@@ -29,6 +29,7 @@ from dprad.exact.integers import whole_channel
 from dprad.exact.products import Factor, factors, product
 from dprad.exact.solution import Sampling
 from dprad.exact.stepwise import columns_of
+from dprad.exact.tables import as_line, as_unary, drawn
 from dprad.game.game import Classes
 from dprad.game.question import Posed
 from dprad.game.sets import Singletons
@@ -42,6 +43,7 @@ from dprad.mechanisms.gaussian import Gaussian
 from dprad.mechanisms.laplace import Laplace
 from dprad.mechanisms.staircase import Staircase
 from dprad.mechanisms.support import SupportMechanism
+from dprad.mechanisms.tables.published import Published
 from dprad.model.guarantees import Guarantee
 from dprad.numerics.arrays import Column, FloatArray, IntArray, complements, distinct
 from dprad.runtime.memory import block
@@ -304,6 +306,25 @@ def _one(part: Factor, points: Column, mass: FloatArray, sampling: Sampling) -> 
     found = of_values(part.mechanism, read, np.bincount(at, weights=mass).astype(float), sampling)
     return replace(found, place=np.arange(len(points)), rad=found.rad[at], low=found.low[at],
                    high=found.high[at])  # fmt: skip
+
+
+@of_values.register
+def _tables(mechanism: Published, points: Column, mass: FloatArray, sampling: Sampling) -> Own:
+    if mechanism.silent:
+        return Own.exactly(np.zeros(len(points)))
+    simple = as_line(mechanism) or as_unary(mechanism)
+    if simple is not None:
+        alone, values = simple
+        value, order = distinct(values[points])
+        found = of_values(alone, value, np.bincount(order, weights=mass).astype(float), sampling)
+        rad, low, high = (x[order] for x in (found.rad, found.low, found.high))
+    else:
+        rad, low, high = drawn(mechanism, points, mass, sampling)
+        found = promised(mechanism, mass)
+        high = np.minimum(high, found.high)
+        rad, low = np.minimum(rad, high), np.minimum(low, high)
+        found = replace(found, kind="estimate")
+    return Own(np.arange(len(points)), rad, low, high, found.kind)
 
 
 def _by_outputs(likelihood: Channel, outputs: int, mass: FloatArray) -> Own:

@@ -20,6 +20,7 @@ from dprad.mechanisms.histogram import SHE, THE
 from dprad.mechanisms.laplace import Geometric, Laplace
 from dprad.mechanisms.staircase import Staircase
 from dprad.mechanisms.subset import SubsetSelection
+from dprad.mechanisms.tables.kinds import Counts, Histogram, Marginals, Mean, Sums
 from dprad.mechanisms.unary import OUE, SUE, UnaryEncoding
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ __all__ = [
     "BoundedLaplace",
     "Channel",
     "Composed",
+    "Counts",
     "Density",
     "DiscreteGaussian",
     "Duchi",
@@ -46,13 +48,17 @@ __all__ = [
     "Gaussian",
     "Geometric",
     "HadamardResponse",
+    "Histogram",
     "Hybrid",
     "Laplace",
+    "Marginals",
+    "Mean",
     "Mechanism",
     "Piecewise",
     "Repeated",
     "Staircase",
     "SubsetSelection",
+    "Sums",
     "UnaryEncoding",
 ]
 

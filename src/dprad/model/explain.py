@@ -138,11 +138,29 @@ def subject(plain: dict[str, Any]) -> str:
         and isinstance(value, int | float)
         and not isinstance(value, bool)
     ]
+    if "noise" in plain:
+        return _tables(kind, plain)
     if "neighbours" in plain:
         what = f"promise of {listed(numbers)}" if numbers else "promised profile"
         near = plain["neighbours"]
         return f"a {what} ({'neighbours not stated' if near == UNKNOWN else near})"
     return f"{kind} with {listed(numbers)}" if numbers else f"the mechanism {kind}"
+
+
+def _tables(kind: str, plain: dict[str, Any]) -> str:
+    """A table release: what is published, and its noise."""
+    of, by = plain.get("of"), plain.get("by", [])
+    if kind == "Marginals":
+        what, by = f"{len(by)} tables of counts", []
+    else:
+        named = {"Counts": "counts", "Histogram": f"a histogram of {of}", "Mean": f"means of {of}"}
+        what = named.get(kind, f"sums of {of}")
+    cells = f" by {listed(list(by))}" if by else ""
+    who = f" where {plain['where']}" if "where" in plain else ""
+    amount = [f"{n} {_short(plain[n])}" for n in ("epsilon", "rho", "scale") if n in plain]
+    near = f", {plain['neighbours']}" if "neighbours" in plain and "scale" not in plain else ""
+    often = f", {plain['times']:,} times" if "times" in plain else ""
+    return f"{what}{cells}{who} ({plain['noise']} noise, {listed(amount)}{near}{often})"
 
 
 def _short(value: float) -> str:

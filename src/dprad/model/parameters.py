@@ -101,7 +101,22 @@ SENSITIVITY = Parameter(
 CLAMP = Parameter(
     "clamp", "The interval to which noisy numbers are moved, as low:high.", interval=True
 )
-SCALE = Parameter("scale", "Scale of the noise.", low=1e-6, high=1e9, rising=False, scaled=True)
+SCALE = Parameter(
+    "scale",
+    "Scale of the noise.",
+    low=1e-6,
+    high=1e9,
+    rising=False,
+    scaled=True,
+    slider=(0.1, 100.0, 0.1),
+)
+RHO = Parameter(
+    "rho",
+    "Zero-concentrated privacy loss. Smaller is more private.",
+    low=1e-13,
+    high=1e5,
+    slider=(0.0, 5.0, 0.05),
+)
 NOISE_MULTIPLIER = Parameter(
     "noise_multiplier",
     "Standard deviation of the noise over the clipping norm.",

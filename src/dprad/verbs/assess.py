@@ -128,7 +128,7 @@ def answer(subject: Any, question: Question, sampling: Sampling, *, own: bool = 
             raise DpradError("query says what a mechanism reads; leave it out for a guarantee.")
         return _doubted(_promised(subject, question), subject, question)
     either = "a guarantee (such as dprad.PureDP) or "
-    mechanism = as_mechanism(subject, "assess", also=either)
+    mechanism = as_mechanism(subject, "assess", also=either).prepared(question)
     risk = _run(mechanism, question, sampling)
     if own:
         risk = replace(risk, **worst_of(mechanism, question, sampling))

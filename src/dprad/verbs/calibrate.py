@@ -173,7 +173,7 @@ def turned(
         search.ended = search.ended and value == searched
         search.tolerance = _failing(value, search)
     if risk.worst is None:  # left out of the search
-        run = as_mechanism(subject, "calibrate")
+        run = as_mechanism(subject, "calibrate").prepared(question)
         risk = replace(risk, **worst_of(run, question, sampling))
     error = subject.error(0.95) if isinstance(subject, Mechanism) else None
     return Calibration(

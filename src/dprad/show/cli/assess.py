@@ -16,8 +16,9 @@ from dprad.show.cli import options
 from dprad.show.cli.options import OUTPUT, SUBJECT, Feared, Population, without
 from dprad.show.cli.output import ranked, show, show_json
 from dprad.show.cli.scenario import alone, assessed
+from dprad.show.cli.tables import Published
 
-_NOBODY, _ANYONE = Population(), Feared()
+_NOBODY, _ANYONE, _NOTHING = Population(), Feared(), Published()
 if TYPE_CHECKING:
     Numbers = Any
     _NONE: Any
@@ -37,6 +38,7 @@ def assess(
     neighbours: Annotated[str | None, Parameter(group=SUBJECT)] = None,
     mechanism: Annotated[str | None, Parameter(group=SUBJECT, help=_MECHANISM)] = None,
     query: Annotated[str | None, Parameter(group=SUBJECT, help=options.QUERY)] = None,
+    published: Published = _NOTHING,
     population: Population = _NOBODY,
     feared: Feared = _ANYONE,
     sensitive: Annotated[str | None, Parameter(group=options.THREAT)] = None,
@@ -66,6 +68,8 @@ def assess(
         Assess a mechanism instead.
     query
         What the mechanism reads.
+    published
+        A table release instead.
     sensitive
         Without an attacker, a standard set is asked about: these columns are guessed (default:
         all).
@@ -103,6 +107,7 @@ def assess(
             | {"--neighbours": neighbours, "--mechanism": mechanism}
             | {"--max-risk": max_risk, "--query": query, "--by": by, "--sensitive": sensitive}
             | {"--worst": worst or None}
+            | published.given()
             | population.given()
             | feared.given()
         )
@@ -113,7 +118,11 @@ def assess(
     given = options.given(numbers)
     subject: Any
     chosen: dict[str, Any] = {}
-    if mechanism is None:
+    table = published.release(given, neighbours, prior.columns)
+    if table is not None:
+        without(f"--{table[0]}", {"--mechanism": mechanism, "--query": query})
+        subject = catalogue.TABLES[table[0]](**table[1])
+    elif mechanism is None:
         promised = {f"--{p.name}" for kind in KINDS for p in kind.takes} | {f"--{u}" for u in UNITS}
         noise = {name: value for name, value in given.items() if name not in promised}
         without("a promise", noise | {"--query": query})
@@ -136,7 +145,7 @@ def assess(
     if form != "text":
         from dprad.show.cli.formats import of_cases, written
 
-        show(written(of_cases(cases, verdict, mechanism or "the promise"), form))
+        show(written(of_cases(cases, verdict, mechanism or (table or ["the promise"])[0]), form))
         return 0 if verdict is None else verdict.code
     name, risk = max(cases, key=lambda case: upper(case[1], worst=worst))
     groups = None

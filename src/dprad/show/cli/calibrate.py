@@ -10,7 +10,7 @@ from cyclopts import Group, Parameter
 
 from dprad.errors import DpradError, NothingToCalibrateError, one_of
 from dprad.mechanisms import catalogue
-from dprad.mechanisms.catalogue import FAMILIES, FIXED
+from dprad.mechanisms.catalogue import FAMILIES, FIXED, TABLES, amount
 from dprad.model.guarantees import KINDS
 from dprad.model.parameters import NOISE_MULTIPLIER, UNITS
 from dprad.model.verdicts import judge
@@ -18,6 +18,7 @@ from dprad.show.cli import options
 from dprad.show.cli.options import OUTPUT, Feared, Population, Whole, without
 from dprad.show.cli.output import ranked, show, show_json
 from dprad.show.cli.scenario import alone, calibrated
+from dprad.show.cli.tables import Published
 
 _GOAL = Group("The accepted risk, and what is calibrated", sort_key=1)
 _PROMISES = {kind.short: kind for kind in KINDS}
@@ -28,7 +29,7 @@ _PROMISE = (
 )
 
 
-_NOBODY, _ANYONE = Population(), Feared()
+_NOBODY, _ANYONE, _NOTHING = Population(), Feared(), Published()
 if TYPE_CHECKING:
     Numbers = Any
     _NONE: Any
@@ -50,6 +51,7 @@ def calibrate(
     numbers: Numbers = _NONE,
     sample_rate: Annotated[float | None, Parameter(group=_GOAL)] = None,
     steps: Annotated[Whole | None, Parameter(group=_GOAL)] = None,
+    published: Published = _NOTHING,
     population: Population = _NOBODY,
     feared: Feared = _ANYONE,
     sensitive: Annotated[str | None, Parameter(group=options.THREAT)] = None,
@@ -76,13 +78,15 @@ def calibrate(
     query
         What the mechanism reads.
     neighbours
-        With --promise: replace-one or add-remove, or unknown.
+        With --promise or a table: replace-one or add-remove, or unknown.
     numbers
         What else the promise or the mechanism takes.
     sample_rate
         Probability that a record takes part in a step of dpsgd; 1 for full batch.
     steps
         Number of steps of dpsgd.
+    published
+        A table release instead.
     population
         What is known about the population.
     feared
@@ -100,6 +104,7 @@ def calibrate(
             | {"--neighbours": neighbours, "--sample-rate": sample_rate, "--steps": steps}
             | {"--query": query, "--worst": worst or None, "--sensitive": sensitive}
             | options.given(numbers)
+            | published.given()
             | population.given()
             | feared.given()
         )
@@ -109,14 +114,18 @@ def calibrate(
     prior = population.prior()
     threat = feared.threat()
     read = options.queried(query, prior)
-    if (mechanism is None) == (promise is None):
-        raise DpradError("give one of --mechanism and --promise.")
+    table = published.release(options.given(numbers), neighbours, prior.columns)
+    if [mechanism, promise, table].count(None) != 2:
+        raise DpradError("give one of --mechanism and --promise, or a table such as --counts.")
     attackers = options.attackers(prior, feared, sensitive)
     if mechanism in FAMILIES and read is None and len(attackers) > 1 and len(prior.columns) > 1:
         read = list(prior.columns)
     training = {"--sample-rate": sample_rate, "--steps": steps}
     given = options.given(numbers) | training | {"--neighbours": neighbours}
-    if promise is not None:
+    if table is not None:
+        without(f"--{table[0]}", training | {"--query": query})
+        family, turned = TABLES[table[0]], {**table[1], "parameter": amount(*table)}
+    elif promise is not None:
         family, turned = _promised(promise, given | {"--query": query})
     elif mechanism == "dpsgd":
         family, turned = _training(given | {"--query": query})

@@ -153,6 +153,7 @@ def page_of(answers: Answers, command: str = "") -> Page:
         *sections.bounds(shown),
         *sections.curves(shown),
         *sections.compared(shown),
+        *sections.tables(shown),
         *sections.noise(shown),
         sections.again(scenario, command),
     ]

@@ -209,7 +209,7 @@ def _meaning(checked: Table, text: str, folder: Path, wrong: Wrong) -> Scenario 
     releases = []
     for k, table in enumerate(checked["releases"], 1):
         made = _release(table, k, wrong, ("releases", k) in spoiled)
-        plain = made is not None and made.mechanism is not None and made.query is None
+        plain = made is not None and made.mechanism in catalogue.FAMILIES and made.query is None
         if made is not None and plain and not checked["threats"] and len(columns or ()) > 1:
             made = replace(made, query=list(columns or ()))  # the attackers have many targets
         releases.append(made)
@@ -318,6 +318,9 @@ def _audited(
 def _release(table: Table, k: int, wrong: Wrong, spoiled: bool) -> Release | None:
     others = ("name", "mechanism", "query", "doubts")
     numbers = {key: v for key, v in table.items() if key not in others}
+    named = [key for key in catalogue.TABLES if key in numbers]
+    if named:
+        return _published(table, numbers, named, k, wrong, spoiled)
     name = table.get("mechanism")
     if "clamp" in numbers:
         numbers["clamp"] = tuple(numbers["clamp"])
@@ -335,6 +338,31 @@ def _release(table: Table, k: int, wrong: Wrong, spoiled: bool) -> Release | Non
     if strange or spoiled or noise not in numbers:
         return None
     return Release(table.get("name", card.title), name, numbers, table.get("query"))
+
+
+def _published(
+    table: Table, numbers: Table, named: list[str], k: int, wrong: Wrong, spoiled: bool
+) -> Release | None:
+    """A table release: its name is the key that says what is published."""
+    name, card = named[0], catalogue.card(named[0])
+    others = [*named[1:], *(key for key in ("mechanism", "query") if key in table)]
+    for key in others:
+        hint = " Say with where who is counted." if key == "query" else ""
+        wrong.add(("releases", k, key), f"{key!r} does not go with {name}.{hint}")
+    strange = [key for key in numbers if key not in card.names and key not in named]
+    for key in strange:
+        takes = ", ".join(card.names)
+        wrong.add(("releases", k, key), f"{key!r} does not apply to {name}, which takes {takes}.")
+    missed = [key for key in ("clamp", "bins") if key in card.names and key not in numbers]
+    for key in missed:
+        wrong.add(("releases", k), f"{name} needs {key}.")
+    if others or strange or missed or spoiled:
+        return None
+    given = {key: v for key, v in numbers.items() if key != name} | {card.words[0]: numbers[name]}
+    made = lambda: catalogue.TABLES[name](**given)  # noqa: E731
+    if attempt(made, ("releases", k), wrong) is None:
+        return None
+    return Release(table.get("name", card.title), name, given, None)
 
 
 def _promised(table: Table, numbers: Table, k: int, wrong: Wrong) -> Release | None:

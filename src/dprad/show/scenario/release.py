@@ -38,7 +38,7 @@ class Release:
     def parameter(self) -> str:
         """The parameter that sets the noise: epsilon, sigma, mu, rho or tv."""
         if self.mechanism is not None:
-            return catalogue.card(self.mechanism).takes[0].name
+            return catalogue.amount(self.mechanism, self.numbers)
         return next(k for k in catalogue.PROMISES if k in self.numbers)
 
     def subject(self, prior: Prior, threat: Threat) -> Any:
@@ -61,6 +61,16 @@ class Release:
     def units(self) -> Numbers:
         """How many releases, and records that change together, a promise is about."""
         return {k: v for k, v in self.numbers.items() if k in UNITS}
+
+    @property
+    def keys(self) -> Numbers:
+        """The keys of this release in a scenario file, but for its name."""
+        if self.mechanism not in catalogue.TABLES:
+            named = {"mechanism": self.mechanism, **self.numbers, "query": self.query}
+            return {k: v for k, v in named.items() if v is not None}
+        first = catalogue.card(self.mechanism).words[0]
+        rest = {k: v for k, v in self.numbers.items() if k != first}
+        return {self.mechanism: self.numbers[first], **rest}
 
     def asks(self, prior: Prior) -> bool:
         """Whether it reads a comparison: yes or no."""

@@ -25,6 +25,8 @@ PROMISE, RELEASE = "promise", "release"
 # promises without a mechanism, by what sets their noise, and their titles
 PROMISED = {PROMISE: EPSILON.name, "promise-mu": MU.name, "promise-rho": RHO.name}
 _TITLES = ("epsilon, delta", "mu (Gaussian DP)", "rho (zero-concentrated DP)")
+# The table release that is offered, with noise whose risk is exact at once.
+COUNTS, NOISE = "counts", "geometric"
 # The range of the slider of each parameter.
 SLIDERS = {name: p.slider for name, p in catalogue.NUMBERS.items() if p.slider is not None}
 # Limits on uploaded files.
@@ -165,11 +167,12 @@ def readable(population: Population) -> dict[str, tuple[str, ...]]:
     columns = prior.columns
     places = ("", *columns) if len(columns) > 1 else ("",)
     able = {place: _able(prior, place) for place in places}
-    return {
+    own = {
         name: tuple(place for place in places if name in able[place])
         for name in catalogue.FAMILIES
         if any(name in able[place] for place in places)
     }
+    return own | {COUNTS: places}
 
 
 def _able(prior: Prior, place: str) -> set[str]:
@@ -231,6 +234,11 @@ def released(
         return Release(title, None, {**numbers, "neighbours": neighbours}, None)
     columns = population.prior.columns
     several = len(columns) > 1
+    if mechanism == COUNTS:
+        by = [reads] if reads else list(columns)
+        about = {"by": by, "noise": NOISE, name: value, "neighbours": neighbours}
+        title = f"counts by {', '.join(by)} ({NOISE} noise, {neighbours})"
+        return Release(title, COUNTS, about, None)
     query = reads or (list(columns) if several else None)
     of = f" of {reads or 'the whole record'}" if several else ""
     return Release(f"{catalogue.card(mechanism).title}{of}", mechanism, {name: value}, query)

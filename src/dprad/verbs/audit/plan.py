@@ -117,7 +117,7 @@ class Plan:
         """Validated; nothing is called yet except vectorised functions, for a check."""
         check_claim(claim)
         game = question.table("audit")
-        subject = as_subject(run, vectorised)
+        subject = as_subject(run, vectorised).prepared(question)
         read = subject.read(question)
         own_randomness(subject, settings.workers)
         in_out = absent is not NOBODY
@@ -130,7 +130,10 @@ class Plan:
             "attack": attack, "model": model, "query": question.query, "vectorised": vectorised,
             "absent": absent,
         }  # fmt: skip
-        supposed = Model.of(subject if model is None else model, point[0], given=model is not None)
+        thing = subject if model is None else model
+        if isinstance(thing, Mechanism):
+            thing = thing.prepared(question)
+        supposed = Model.of(thing, point[0], given=model is not None)
         return cls(
             subject, claim, tested, point, question, read, attack, supposed, settings, told, absent
         )
