@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dprad.errors import DpradError
-from dprad.exact import grr, support
+from dprad.exact import grr, memoised, support
 from dprad.exact.channel import Joint, shares, sum_by_likelihood, sum_over_outputs
 from dprad.exact.continuous import solve_continuous
 from dprad.exact.envelope import solve_laplace
@@ -28,9 +28,11 @@ from dprad.mechanisms.exponential import CutLaplace, Exponential
 from dprad.mechanisms.gaussian import Gaussian
 from dprad.mechanisms.grr import GRR
 from dprad.mechanisms.laplace import Laplace
+from dprad.mechanisms.listed import Listed
+from dprad.mechanisms.over_time.base import Memoised
 from dprad.mechanisms.staircase import Staircase
 from dprad.mechanisms.support import SupportMechanism
-from dprad.numerics.arrays import FloatArray, IntArray
+from dprad.numerics.arrays import FloatArray, IntArray, distinct
 
 _NOTHING = "the output is independent of the record"
 
@@ -99,6 +101,25 @@ def _matrix(matrix: FloatArray, posed: Posed, method: str) -> Solution:
     return sum_by_likelihood(
         entries, matrix.shape[1], posed.game, posed.read, posed.pi, len(matrix), method
     )
+
+
+@solve.register
+def _listed(mechanism: Listed, posed: Posed, sampling: Sampling) -> Solution:
+    if mechanism.alike is not None:
+        return solve(mechanism.alike, posed, sampling)
+    points, place = distinct(posed.read)
+    if mechanism.outcomes * len(points) > support.MAX_ENTRIES:
+        return estimate(mechanism, posed.game, posed.read, posed.pi, sampling)
+    matrix = mechanism.matrix(points)
+    return _matrix(matrix, Posed(posed.game, place), "sum over all outcomes")
+
+
+@solve.register
+def _memoised(mechanism: Memoised, posed: Posed, sampling: Sampling) -> Solution:
+    closed = None
+    if mechanism.alike is None:
+        closed = memoised.closed_form(mechanism, posed.game, posed.read, posed.pi)
+    return closed or _listed(mechanism, posed, sampling)
 
 
 @solve.register

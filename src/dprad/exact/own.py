@@ -28,6 +28,7 @@ from dprad.exact.gaining import gaining
 from dprad.exact.integers import whole_channel
 from dprad.exact.solution import Sampling
 from dprad.exact.stepwise import columns_of
+from dprad.exact.support import MAX_ENTRIES
 from dprad.game.game import Classes
 from dprad.game.question import Posed
 from dprad.game.sets import Singletons
@@ -39,6 +40,7 @@ from dprad.mechanisms.composed import Composed
 from dprad.mechanisms.exponential import Exponential
 from dprad.mechanisms.gaussian import Gaussian
 from dprad.mechanisms.laplace import Laplace
+from dprad.mechanisms.listed import Listed
 from dprad.mechanisms.staircase import Staircase
 from dprad.mechanisms.support import SupportMechanism
 from dprad.model.guarantees import Guarantee
@@ -253,6 +255,20 @@ def _support(
 def _finite(mechanism: Finite, points: Column, mass: FloatArray, sampling: Sampling) -> Own:
     return _by_outputs(lambda rows, columns: mechanism.entries(points[rows], columns),
                        mechanism.count, mass)  # fmt: skip
+
+
+@of_values.register
+def _listed(mechanism: Listed, points: Column, mass: FloatArray, sampling: Sampling) -> Own:
+    if mechanism.alike is not None:
+        return of_values(mechanism.alike, points, mass, sampling)
+    if mechanism.outcomes * len(points) <= MAX_ENTRIES:
+        matrix = mechanism.matrix(points)
+        return _by_outputs(lambda rows, columns: matrix[rows, columns], matrix.shape[1], mass)
+    if mechanism.pair_tv is None:
+        return promised(mechanism, mass)
+    # pbar is a mixture: no farther away than the average of the others
+    high = np.minimum(mechanism.pair_tv, promised_tv(mechanism)) * complements(mass)
+    return Own(np.arange(len(mass)), high, np.zeros(len(mass)), high, "upper-bound")
 
 
 @of_values.register

@@ -18,6 +18,11 @@ from dprad.mechanisms.hadamard import HadamardResponse
 from dprad.mechanisms.hashing import BLH, OLH
 from dprad.mechanisms.histogram import SHE, THE
 from dprad.mechanisms.laplace import Geometric, Laplace
+from dprad.mechanisms.over_time.bit_flip import DBitFlip
+from dprad.mechanisms.over_time.grr import LGRR
+from dprad.mechanisms.over_time.hashing import LOLOHA
+from dprad.mechanisms.over_time.rappor import RAPPOR
+from dprad.mechanisms.over_time.unary import LOSUE, LOUE, LSOUE, LSUE
 from dprad.mechanisms.staircase import Staircase
 from dprad.mechanisms.subset import SubsetSelection
 from dprad.mechanisms.unary import OUE, SUE, UnaryEncoding
@@ -29,8 +34,15 @@ __all__ = [
     "BLH",
     "DPSGD",
     "GRR",
+    "LGRR",
+    "LOLOHA",
+    "LOSUE",
+    "LOUE",
+    "LSOUE",
+    "LSUE",
     "OLH",
     "OUE",
+    "RAPPOR",
     "SHE",
     "SUE",
     "THE",
@@ -38,6 +50,7 @@ __all__ = [
     "BoundedLaplace",
     "Channel",
     "Composed",
+    "DBitFlip",
     "Density",
     "DiscreteGaussian",
     "Duchi",

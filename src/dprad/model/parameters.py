@@ -107,6 +107,23 @@ SAMPLE_RATE = Parameter(
 )
 STEPS = Parameter("steps", "Number of steps.", low=1.0, high=1e7, whole=True)
 TIMES = Parameter("times", "Number of releases.", low=1.0, high=1e6, whole=True)
+EPSILON_INF = Parameter(
+    "epsilon_inf",
+    "Privacy loss of all reports together, however many there are, while the value stays the same.",
+    low=1e-6,
+    high=30.0,
+    slider=(0.1, 10.0, 0.1),
+)
+EPSILON_ONE = Parameter(
+    "epsilon_one",
+    "Privacy loss of one report by itself (default: half of epsilon_inf).",
+    low=1e-6,
+    high=30.0,
+)
+REPORTS = Parameter("reports", "Number of reports that the attacker sees.", low=1.0, whole=True)
+PERIODS = Parameter(
+    "periods", "Points in time at which the value may differ, one column each.", low=1.0, whole=True
+)
 
 # Parameters that a calibration may vary in a function that declares nothing, by name.
 TURNED = {
