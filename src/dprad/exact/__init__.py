@@ -19,6 +19,7 @@ from dprad.exact.solution import Sampling, Solution
 from dprad.exact.stepwise import solve_steps
 from dprad.game.question import Posed
 from dprad.mechanisms.additive import WholeNoise
+from dprad.mechanisms.attributes.smp import SMP
 from dprad.mechanisms.base import Mechanism
 from dprad.mechanisms.bounded import Duchi, Hybrid, Piecewise
 from dprad.mechanisms.categorical import Finite
@@ -112,6 +113,23 @@ def _listed(mechanism: Listed, posed: Posed, sampling: Sampling) -> Solution:
         return estimate(mechanism, posed.game, posed.read, posed.pi, sampling)
     matrix = mechanism.matrix(points)
     return _matrix(matrix, Posed(posed.game, place), "sum over all outcomes")
+
+
+@solve.register
+def _one_of_many(mechanism: SMP, posed: Posed, sampling: Sampling) -> Solution:
+    """The output names the attribute: an average."""
+    values, parts = mechanism.values(posed.read), mechanism.parts
+    found = [solve(part, Posed(posed.game, values[:, j]), sampling) for j, part in enumerate(parts)]
+    kinds = [s.kind for s in found]
+    ends = [s.interval or (s.rad, s.rad) for s in found]
+    return Solution(
+        rad=float(np.mean([s.rad for s in found])),
+        success_out=float(np.mean([s.success_out for s in found])),
+        rero=float(np.mean([s.rero for s in found])),
+        method=f"average over the attributes ({found[0].method})",
+        kind="estimate" if "estimate" in kinds else "exact",
+        interval=(float(np.mean([e[0] for e in ends])), float(np.mean([e[1] for e in ends]))),
+    )
 
 
 @solve.register

@@ -33,6 +33,7 @@ from dprad.game.game import Classes
 from dprad.game.question import Posed
 from dprad.game.sets import Singletons
 from dprad.mechanisms.additive import WholeNoise
+from dprad.mechanisms.attributes.smp import SMP
 from dprad.mechanisms.base import Mechanism
 from dprad.mechanisms.bounded import Duchi, Hybrid, Piecewise
 from dprad.mechanisms.categorical import Finite
@@ -269,6 +270,20 @@ def _listed(mechanism: Listed, points: Column, mass: FloatArray, sampling: Sampl
     # pbar is a mixture: no farther away than the average of the others
     high = np.minimum(mechanism.pair_tv, promised_tv(mechanism)) * complements(mass)
     return Own(np.arange(len(mass)), high, np.zeros(len(mass)), high, "upper-bound")
+
+
+@of_values.register
+def _one_of_many(mechanism: SMP, points: Column, mass: FloatArray, sampling: Sampling) -> Own:
+    """The output names the attribute: an average."""
+    values = mechanism.values(points)
+    found = [own_risks(p, values[:, j], mass, sampling) for j, p in enumerate(mechanism.parts)]
+    rad, low, high = (
+        np.asarray(np.mean([getattr(own, name)[own.place] for own in found], axis=0))
+        for name in ("rad", "low", "high")
+    )
+    kinds = {own.kind for own in found}
+    kind = next((k for k in ("upper-bound", "estimate") if k in kinds), "exact")
+    return Own(np.arange(len(mass)), rad, low, high, kind)
 
 
 @of_values.register

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dprad.mechanisms.attributes.fakes import RSFD, RSRFD
+from dprad.mechanisms.attributes.smp import SMP
+from dprad.mechanisms.attributes.spl import SPL
 from dprad.mechanisms.base import Mechanism
 from dprad.mechanisms.black_box import BlackBox
 from dprad.mechanisms.bounded import Duchi, Hybrid, Piecewise
@@ -43,7 +46,11 @@ __all__ = [
     "OLH",
     "OUE",
     "RAPPOR",
+    "RSFD",
+    "RSRFD",
     "SHE",
+    "SMP",
+    "SPL",
     "SUE",
     "THE",
     "BlackBox",

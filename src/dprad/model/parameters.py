@@ -38,6 +38,8 @@ class Parameter:
         Lowest, highest and step on the web page; None: no slider.
     interval
         Whether it is two numbers, low and high.
+    choices
+        If it is a word, which ones.
 
     """
 
@@ -51,6 +53,7 @@ class Parameter:
     most: float = math.inf
     slider: tuple[float, float, float] | None = None
     interval: bool = False
+    choices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
