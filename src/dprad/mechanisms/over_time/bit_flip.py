@@ -39,7 +39,8 @@ class DBitFlip(Memoised):
     bits
         How many buckets each person reports; default: all.
     reports
-        Number of reports the attacker sees; all reports of one bucket are the same.
+        Number of reports the attacker sees, at least one per period; all reports of one bucket are
+        the same.
     periods
         Points in time at which the value may differ: that many columns are read.
 
@@ -69,6 +70,8 @@ class DBitFlip(Memoised):
     noise: ClassVar = EPSILON_INF
 
     def __post_init__(self) -> None:
+        if self.reports == 1:
+            object.__setattr__(self, "reports", self.periods)
         check(self)
         total = number(self.epsilon_inf, "epsilon_inf", low=0, high=HIGHEST)
         buckets = self.size if self.buckets is None else whole(self.buckets, "buckets", low=1)

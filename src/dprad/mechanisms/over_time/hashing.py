@@ -23,6 +23,9 @@ from dprad.mechanisms.over_time.symbol_chain import SymbolChain, apart, checked_
 from dprad.model.parameters import EPSILON_INF, EPSILON_ONE, PERIODS, REPORTS
 from dprad.numerics.arrays import Column, FloatArray, IntArray
 
+# Most symbols: with more, randomised response over the values themselves does better.
+MOST = 4096
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hashed(Hashing):
@@ -81,11 +84,17 @@ class LOLOHA(SymbolChain):
         cost="draws",
     )
     noise: ClassVar = EPSILON_INF
+    highest: ClassVar[float] = 2 * math.log(MOST - 2)  # with half of it for one report
 
     def __post_init__(self) -> None:
         SymbolChain.__post_init__(self)
         if self.buckets is not None:
             object.__setattr__(self, "buckets", whole(self.buckets, "buckets", low=2))
+        if self.symbols > MOST:
+            raise DpradError(
+                f"LOLOHA with epsilon_one = {self.epsilon_one:g} would report {self.symbols:,} "
+                f"symbols; more than {MOST:,} are not offered. Use LGRR, or give fewer buckets."
+            )
 
     @property
     def symbols(self) -> int:
@@ -126,6 +135,10 @@ class LOLOHA(SymbolChain):
         """By the symbols of the sequence under each seed."""
         seeds, counts = np.asarray(outputs[0]), np.asarray(outputs[1])
         shown = self.bucket(seeds[..., None], sequence)
+        if self.periods == 1:
+            own = np.take_along_axis(counts[..., 0, :], shown, axis=-1)[..., 0]
+            log = self.log_orders(counts) + self.log_shown(counts[..., 0, :], own)
+            return np.asarray(log - 64 * np.log(2.0))
         total = np.empty(seeds.shape)
         for pattern in {tuple(row) for row in shown.reshape(-1, self.periods).tolist()}:
             here = np.all(shown == pattern, axis=-1)

@@ -68,13 +68,17 @@ class SymbolChain(Memoised):
 
     def log_block(self, counts: IntArray, symbol: Any) -> FloatArray:
         """Log-probability of some reports in their order, by how often they show each symbol."""
+        return self.log_shown(counts, counts[..., symbol])
+
+    def log_shown(self, counts: IntArray, own: IntArray) -> FloatArray:
+        """The same, given how often they show the true symbol."""
         _, q1, _, q2 = self.rounds
         shown = counts * self.log_b
         top = shown.max(axis=-1)
         every = top + np.log(np.exp(shown - top[..., None]).sum(axis=-1))
-        own = math.log(math.expm1(self.epsilon_inf)) + shown[..., symbol]
         start = math.log(q1) + times_log(counts.sum(axis=-1), q2)
-        return np.asarray(start + np.logaddexp(own, every))
+        raised = math.log(math.expm1(self.epsilon_inf)) + own * self.log_b
+        return np.asarray(start + np.logaddexp(raised, every))
 
     def log_orders(self, counts: IntArray) -> FloatArray:
         """Log-number of orders in which the reports of each period can come."""
@@ -165,8 +169,9 @@ class DirectChain(SymbolChain):
         plain = counts.ndim > 2 and counts.shape[-3] == 1 and codes.ndim == 1
         if self.periods > 1 or not plain:
             return super().log_likelihood(outputs, records)
-        orders = self.log_orders(counts[..., 0, :, :])[..., None]
-        return np.asarray(orders + _spread(self, counts[..., 0, 0, :], codes))
+        # one row per output, one column per code
+        own = counts[..., 0, 0, :][..., codes]
+        return np.asarray(self.log_orders(counts) + self.log_shown(counts[..., 0, :], own))
 
     def understood(self, outputs: Any, support: Column) -> IntArray:
         """Reports in the order of time, ``[person, report]``, as values or codes."""
@@ -191,17 +196,6 @@ class DirectChain(SymbolChain):
             return 0.0 if self.size < 2 else 1.0
         p1, q1, _, _ = self.rounds
         return float((p1 - q1) * apart(self, self.each))
-
-
-def _spread(chain: SymbolChain, counts: IntArray, codes: IntArray) -> FloatArray:
-    """`log_block` of every output (rows) for every code (columns)."""
-    _, q1, _, q2 = chain.rounds
-    shown = counts * chain.log_b
-    top = shown.max(axis=-1, keepdims=True)
-    every = top + np.log(np.exp(shown - top).sum(axis=-1, keepdims=True))
-    own = math.log(math.expm1(chain.epsilon_inf)) + shown[..., codes]
-    start = math.log(q1) + times_log(counts.sum(axis=-1, keepdims=True), q2)
-    return np.asarray(start + np.logaddexp(own, every))
 
 
 def apart(chain: SymbolChain, reports: int) -> float:
