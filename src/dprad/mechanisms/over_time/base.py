@@ -188,6 +188,14 @@ def times_log(count: Any, p: float) -> FloatArray:
         return np.asarray(np.where(np.asarray(count) > 0, count * np.log(p), 0.0))
 
 
+def picked(counts: IntArray, places: Any) -> IntArray:
+    """The count at each place (last axis); broadcasts over the other axes."""
+    shape = np.broadcast_shapes(counts.shape[:-1], np.shape(places))
+    every = np.broadcast_to(counts, (*shape, counts.shape[-1]))
+    at = np.broadcast_to(places, shape)[..., None]
+    return np.asarray(np.take_along_axis(every, at, axis=-1)[..., 0])
+
+
 def compositions(total: int, parts: int) -> IntArray:
     """All ways to write `total` as a sum of `parts` counts, one row each."""
     rows = np.array([[total]])

@@ -20,7 +20,7 @@ import numpy as np
 
 from dprad.errors import DpradError
 from dprad.mechanisms.base import quotient
-from dprad.mechanisms.over_time.base import Memoised, blocks, log_factorials, times_log
+from dprad.mechanisms.over_time.base import Memoised, blocks, log_factorials, picked, times_log
 from dprad.numerics.arrays import BoolArray, Column, FloatArray, IntArray
 
 
@@ -160,14 +160,7 @@ class UnaryChain(BitChain):
         unset, lift = self.laws(self.reports)
         ways = log_factorials(self.reports)
         base = (unset + ways[-1] - ways - ways[::-1])[counts].sum(axis=-1)
-        codes = np.asarray(records)
-        shape = np.broadcast_shapes(base.shape, codes.shape)
-        if counts.ndim > 1 and counts.shape[-2] == 1 and codes.ndim == 1:
-            own = counts[..., 0, :][..., codes]
-        else:
-            every = np.broadcast_to(counts, (*shape, self.size))
-            at = np.broadcast_to(codes, shape)[..., None]
-            own = np.take_along_axis(every, at, axis=-1)[..., 0]
+        own = picked(counts, np.asarray(records))
         return np.asarray(base + lift[own])
 
     def epsilon_after(self, reports: int) -> float:

@@ -131,14 +131,18 @@ class LOLOHA(SymbolChain):
         seeds = rng.integers(0, 2**64, size=len(values), dtype=np.uint64)
         return seeds, self._drawn(self.bucket(seeds[:, None], values), rng)
 
+    def log_likelihood(self, outputs: Any, records: Any) -> FloatArray:
+        """Log-probability of outputs given records; broadcasts."""
+        if self.periods > 1:
+            return super(LOLOHA, self).log_likelihood(outputs, records)
+        seeds, counts = np.asarray(outputs[0]), np.asarray(outputs[1])
+        log = self.log_steady(counts, self.bucket(seeds, np.asarray(records)))
+        return np.asarray(log - 64 * np.log(2.0))
+
     def log_of(self, outputs: Any, sequence: IntArray) -> FloatArray:
         """By the symbols of the sequence under each seed."""
         seeds, counts = np.asarray(outputs[0]), np.asarray(outputs[1])
         shown = self.bucket(seeds[..., None], sequence)
-        if self.periods == 1:
-            own = np.take_along_axis(counts[..., 0, :], shown, axis=-1)[..., 0]
-            log = self.log_orders(counts) + self.log_shown(counts[..., 0, :], own)
-            return np.asarray(log - 64 * np.log(2.0))
         total = np.empty(seeds.shape)
         for pattern in {tuple(row) for row in shown.reshape(-1, self.periods).tolist()}:
             here = np.all(shown == pattern, axis=-1)

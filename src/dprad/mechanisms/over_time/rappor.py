@@ -126,13 +126,15 @@ class RAPPOR(BitChain):
     def log_likelihood(self, outputs: Any, records: Any) -> FloatArray:
         """Log-probability of outputs given records; broadcasts."""
         counts, codes = np.asarray(outputs), np.asarray(records)
-        plain = counts.ndim > 2 and counts.shape[-3] == 1 and codes.ndim == 1
+        plain = (
+            counts.ndim > 2 and counts.shape[-3] == 1 and max(codes.shape, default=1) == codes.size
+        )
         if self.periods > 1 or not plain:
             return super(RAPPOR, self).log_likelihood(outputs, records)
         # all values at once: a product with their bits
         base = self.log_of(counts, np.array([0], dtype=np.intp))
         lift = self.laws(self.reports)[1][counts[..., 0, 0, :]]
-        own = lift @ self.sets(codes).T.astype(float)
+        own = lift @ self.sets(codes.reshape(-1)).T.astype(float)
         return np.asarray(base - self.raised(lift, 0)[..., None] + own)
 
     def epsilon_after(self, reports: int) -> float:

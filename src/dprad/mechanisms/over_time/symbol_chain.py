@@ -21,6 +21,7 @@ from dprad.mechanisms.over_time.base import (
     check_budgets,
     compositions,
     log_factorials,
+    picked,
     times_log,
 )
 from dprad.numerics.arrays import Column, FloatArray, IntArray
@@ -79,6 +80,12 @@ class SymbolChain(Memoised):
         start = math.log(q1) + times_log(counts.sum(axis=-1), q2)
         raised = math.log(math.expm1(self.epsilon_inf)) + own * self.log_b
         return np.asarray(start + np.logaddexp(raised, every))
+
+    def log_steady(self, counts: IntArray, symbols: IntArray) -> FloatArray:
+        """Log-probability of counts where the symbol stays the same; broadcasts."""
+        once = counts[..., 0, :]
+        log = self.log_shown(once, picked(once, symbols))
+        return np.asarray(self.log_orders(counts) + log)
 
     def log_orders(self, counts: IntArray) -> FloatArray:
         """Log-number of orders in which the reports of each period can come."""
@@ -165,13 +172,9 @@ class DirectChain(SymbolChain):
         """Log-probability of outputs given records; broadcasts. O(values + records) per output
         where the value stays the same.
         """
-        counts, codes = np.asarray(outputs), np.asarray(records)
-        plain = counts.ndim > 2 and counts.shape[-3] == 1 and codes.ndim == 1
-        if self.periods > 1 or not plain:
+        if self.periods > 1:
             return super().log_likelihood(outputs, records)
-        # one row per output, one column per code
-        own = counts[..., 0, 0, :][..., codes]
-        return np.asarray(self.log_orders(counts) + self.log_shown(counts[..., 0, :], own))
+        return self.log_steady(np.asarray(outputs), np.asarray(records))
 
     def understood(self, outputs: Any, support: Column) -> IntArray:
         """Reports in the order of time, ``[person, report]``, as values or codes."""
