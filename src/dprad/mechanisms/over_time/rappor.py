@@ -126,9 +126,8 @@ class RAPPOR(BitChain):
     def log_likelihood(self, outputs: Any, records: Any) -> FloatArray:
         """Log-probability of outputs given records; broadcasts."""
         counts, codes = np.asarray(outputs), np.asarray(records)
-        plain = (
-            counts.ndim > 2 and counts.shape[-3] == 1 and max(codes.shape, default=1) == codes.size
-        )
+        alone = codes.size == (codes.shape or (1,))[-1]  # one row of codes
+        plain = alone and counts.ndim > 2 and counts.shape[-3] == 1
         if self.periods > 1 or not plain:
             return super(RAPPOR, self).log_likelihood(outputs, records)
         # all values at once: a product with their bits
