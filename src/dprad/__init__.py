@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from dprad.verbs.by_group import by_group
     from dprad.verbs.calibrate import calibrate
     from dprad.verbs.compare import compare
+    from dprad.verbs.least_error import least_error
     from dprad.verbs.simulate import simulate
     from dprad.verbs.worst_prior import worst_prior
 
@@ -76,6 +77,7 @@ __all__ = [
     "calibrate",
     "compare",
     "datasets",
+    "least_error",
     "mechanisms",
     "memory",
     "optimal_attack",
@@ -93,7 +95,7 @@ _HOME = {
     "optimal_attack": "attacks.optimal",
     "report": "show.report",
     **{verb: f"verbs.{verb}" for verb in ("assess", "audit", "by_group", "calibrate", "compare")},
-    **{verb: f"verbs.{verb}" for verb in ("simulate", "worst_prior")},
+    **{verb: f"verbs.{verb}" for verb in ("least_error", "simulate", "worst_prior")},
     "audit_outputs": "verbs.audit.recorded",
     **dict.fromkeys(["training_risks", "TrainingRisk"], "training.risks"),
     **dict.fromkeys(["DpradError", "show_records"], "errors"),
