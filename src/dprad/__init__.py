@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from dprad.verbs.by_group import by_group
     from dprad.verbs.calibrate import calibrate
     from dprad.verbs.compare import compare
+    from dprad.verbs.least_error import least_error
     from dprad.verbs.simulate import simulate
     from dprad.verbs.worst_prior import worst_prior
 
@@ -82,6 +83,7 @@ __all__ = [
     "calibrate",
     "compare",
     "datasets",
+    "least_error",
     "mechanisms",
     "memory",
     "optimal_attack",
@@ -100,7 +102,7 @@ _HOME = {
     "report": "show.report",
     "Ledger": "show.ledger",
     **{verb: f"verbs.{verb}" for verb in ("assess", "audit", "by_group", "calibrate", "compare")},
-    **{verb: f"verbs.{verb}" for verb in ("simulate", "worst_prior")},
+    **{verb: f"verbs.{verb}" for verb in ("least_error", "simulate", "worst_prior")},
     "audit_outputs": "verbs.audit.recorded",
     **dict.fromkeys(["training_risks", "TrainingRisk"], "training.risks"),
     **dict.fromkeys(["DpradError", "show_records"], "errors"),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import singledispatch
 from typing import Any
 
 import numpy as np
 
 from dprad.errors import DpradError
-from dprad.exact import grr, support
+from dprad.exact import grr, memoised, support
 from dprad.exact.channel import Joint, shares, sum_by_likelihood, sum_over_outputs
 from dprad.exact.continuous import solve_continuous
 from dprad.exact.envelope import solve_laplace
@@ -21,6 +22,7 @@ from dprad.exact.stepwise import solve_steps
 from dprad.exact.tables import as_line, as_unary
 from dprad.game.question import Posed
 from dprad.mechanisms.additive import WholeNoise
+from dprad.mechanisms.attributes.smp import SMP
 from dprad.mechanisms.base import Mechanism
 from dprad.mechanisms.bounded import Duchi, Hybrid, Piecewise
 from dprad.mechanisms.categorical import Finite
@@ -30,10 +32,12 @@ from dprad.mechanisms.exponential import CutLaplace, Exponential
 from dprad.mechanisms.gaussian import Gaussian
 from dprad.mechanisms.grr import GRR
 from dprad.mechanisms.laplace import Laplace
+from dprad.mechanisms.listed import Listed
+from dprad.mechanisms.over_time.base import Memoised
 from dprad.mechanisms.staircase import Staircase
 from dprad.mechanisms.support import SupportMechanism
 from dprad.mechanisms.tables.published import Published
-from dprad.numerics.arrays import FloatArray, IntArray
+from dprad.numerics.arrays import FloatArray, IntArray, distinct
 
 _NOTHING = "the output is independent of the record"
 
@@ -102,6 +106,44 @@ def _matrix(matrix: FloatArray, posed: Posed, method: str) -> Solution:
     return sum_by_likelihood(
         entries, matrix.shape[1], posed.game, posed.read, posed.pi, len(matrix), method
     )
+
+
+@solve.register
+def _listed(mechanism: Listed, posed: Posed, sampling: Sampling) -> Solution:
+    if mechanism.alike is not None:
+        return solve(mechanism.alike, posed, sampling)
+    points, place = distinct(posed.read)
+    if mechanism.outcomes * len(points) > support.MAX_ENTRIES:
+        return estimate(mechanism, posed.game, posed.read, posed.pi, sampling)
+    matrix = mechanism.matrix(points)
+    return _matrix(matrix, Posed(posed.game, place), "sum over all outcomes")
+
+
+@solve.register
+def _one_of_many(mechanism: SMP, posed: Posed, sampling: Sampling) -> Solution:
+    """The output names the attribute: an average."""
+    values, parts = mechanism.values(posed.read), mechanism.parts
+    # all intervals hold at once, so that their average does
+    sampling = replace(sampling, confidence=1 - (1 - sampling.confidence) / len(parts))
+    found = [solve(part, Posed(posed.game, values[:, j]), sampling) for j, part in enumerate(parts)]
+    kinds = [s.kind for s in found]
+    ends = [s.interval or (s.rad, s.rad) for s in found]
+    return Solution(
+        rad=float(np.mean([s.rad for s in found])),
+        success_out=float(np.mean([s.success_out for s in found])),
+        rero=float(np.mean([s.rero for s in found])),
+        method=f"average over the attributes ({found[0].method})",
+        kind="estimate" if "estimate" in kinds else "exact",
+        interval=(float(np.mean([e[0] for e in ends])), float(np.mean([e[1] for e in ends]))),
+    )
+
+
+@solve.register
+def _memoised(mechanism: Memoised, posed: Posed, sampling: Sampling) -> Solution:
+    closed = None
+    if mechanism.alike is None:
+        closed = memoised.closed_form(mechanism, posed.game, posed.read, posed.pi)
+    return closed or _listed(mechanism, posed, sampling)
 
 
 @solve.register

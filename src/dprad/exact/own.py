@@ -29,11 +29,13 @@ from dprad.exact.integers import whole_channel
 from dprad.exact.products import Factor, factors, product
 from dprad.exact.solution import Sampling
 from dprad.exact.stepwise import columns_of
+from dprad.exact.support import MAX_ENTRIES
 from dprad.exact.tables import as_line, as_unary, drawn
 from dprad.game.game import Classes
 from dprad.game.question import Posed
 from dprad.game.sets import Singletons
 from dprad.mechanisms.additive import WholeNoise
+from dprad.mechanisms.attributes.smp import SMP
 from dprad.mechanisms.base import Mechanism
 from dprad.mechanisms.bounded import Duchi, Hybrid, Piecewise
 from dprad.mechanisms.categorical import Finite
@@ -41,6 +43,7 @@ from dprad.mechanisms.composed import Composed
 from dprad.mechanisms.exponential import Exponential
 from dprad.mechanisms.gaussian import Gaussian
 from dprad.mechanisms.laplace import Laplace
+from dprad.mechanisms.listed import Listed
 from dprad.mechanisms.staircase import Staircase
 from dprad.mechanisms.support import SupportMechanism
 from dprad.mechanisms.tables.published import Published
@@ -262,6 +265,34 @@ def _support(
 def _finite(mechanism: Finite, points: Column, mass: FloatArray, sampling: Sampling) -> Own:
     return _by_outputs(lambda rows, columns: mechanism.entries(points[rows], columns),
                        mechanism.count, mass)  # fmt: skip
+
+
+@of_values.register
+def _listed(mechanism: Listed, points: Column, mass: FloatArray, sampling: Sampling) -> Own:
+    if mechanism.alike is not None:
+        return of_values(mechanism.alike, points, mass, sampling)
+    if mechanism.outcomes * len(points) <= MAX_ENTRIES:
+        matrix = mechanism.matrix(points)
+        return _by_outputs(lambda rows, columns: matrix[rows, columns], matrix.shape[1], mass)
+    if mechanism.pair_tv is None:
+        return promised(mechanism, mass)
+    # pbar is a mixture: no farther away than the average of the others
+    high = np.minimum(mechanism.pair_tv, promised_tv(mechanism)) * complements(mass)
+    return Own(np.arange(len(mass)), high, np.zeros(len(mass)), high, "upper-bound")
+
+
+@of_values.register
+def _one_of_many(mechanism: SMP, points: Column, mass: FloatArray, sampling: Sampling) -> Own:
+    """The output names the attribute: an average."""
+    values = mechanism.values(points)
+    found = [own_risks(p, values[:, j], mass, sampling) for j, p in enumerate(mechanism.parts)]
+    rad, low, high = (
+        np.asarray(np.mean([getattr(own, name)[own.place] for own in found], axis=0))
+        for name in ("rad", "low", "high")
+    )
+    kinds = {own.kind for own in found}
+    kind = next((k for k in ("upper-bound", "estimate") if k in kinds), "exact")
+    return Own(np.arange(len(mass)), rad, low, high, kind)
 
 
 @of_values.register

@@ -38,6 +38,8 @@ class Parameter:
         Lowest, highest and step on the web page; None: no slider.
     interval
         Whether it is two numbers, low and high.
+    choices
+        If it is a word, which ones.
 
     """
 
@@ -51,6 +53,7 @@ class Parameter:
     most: float = math.inf
     slider: tuple[float, float, float] | None = None
     interval: bool = False
+    choices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +137,23 @@ PEOPLE = Parameter(
 )
 # What a promise is counted in: releases, and records that change together.
 UNITS = {p.name: p for p in (TIMES, PEOPLE)}
+EPSILON_INF = Parameter(
+    "epsilon_inf",
+    "Privacy loss of all reports together, however many there are, while the value stays the same.",
+    low=1e-6,
+    high=30.0,
+    slider=(0.1, 10.0, 0.1),
+)
+EPSILON_ONE = Parameter(
+    "epsilon_one",
+    "Privacy loss of one report by itself (default: half of epsilon_inf).",
+    low=1e-6,
+    high=30.0,
+)
+REPORTS = Parameter("reports", "Number of reports that the attacker sees.", low=1.0, whole=True)
+PERIODS = Parameter(
+    "periods", "Points in time at which the value may differ, one column each.", low=1.0, whole=True
+)
 
 # Parameters that a calibration may vary in a function that declares nothing, by name.
 TURNED = {

@@ -44,6 +44,12 @@ EXPERIMENTS = {
         "figures MC_results, MC_results_beta",
         "nested Monte Carlo against exact values",
     ),
+    "ldp-settings": (
+        "ldp_settings",
+        "beyond the paper",
+        "audits of many reports and of many attributes",
+    ),
+    "over-time": ("over_time", "beyond the paper", "what the next report tells"),
     "locations": ("locations", "beyond the paper", "what epsilon means on a map"),
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields, make_dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
 
@@ -64,18 +64,19 @@ def hands(workers: int, address: str | None) -> AbstractContextManager[int]:
     return nullcontext(workers) if address is None else cluster(address)
 
 
+def _type(number: Number) -> Any:
+    """What an option for this parameter takes."""
+    if number.choices:
+        return Literal[number.choices] | None
+    if number.interval:
+        return str | None
+    return Whole | None if number.whole else float | None
+
+
 def number_options(group: Group, *numbers: Number) -> Any:
     """A class of options, one for each declared parameter."""
-    types: dict[tuple[bool, bool], Any] = {(True, False): str | None, (False, True): Whole | None}
     own = [
-        (
-            n.name,
-            Annotated[
-                types.get((n.interval, n.whole), float | None), Parameter(group=group, help=n.help)
-            ],
-            None,
-        )
-        for n in numbers
+        (n.name, Annotated[_type(n), Parameter(group=group, help=n.help)], None) for n in numbers
     ]
     return Parameter(name="*")(
         make_dataclass(

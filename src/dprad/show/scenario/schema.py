@@ -168,6 +168,8 @@ def _declared(parameter: Parameter) -> Callable[[Any, str], Any]:
     """The check of a declared parameter."""
     if parameter.interval:
         return _range
+    if parameter.choices:
+        return _word(*parameter.choices)
     return _whole(0, parameter.most) if parameter.whole else _number(0.0, parameter.most)
 
 
