@@ -12,6 +12,7 @@ from dprad.exact import grr, support
 from dprad.exact.channel import Joint, shares, sum_by_likelihood, sum_over_outputs
 from dprad.exact.continuous import solve_continuous
 from dprad.exact.envelope import solve_laplace
+from dprad.exact.hadamard import solve_hadamard
 from dprad.exact.integers import solve_whole
 from dprad.exact.line import solve_density, solve_gaussian
 from dprad.exact.posterior import estimate
@@ -27,6 +28,7 @@ from dprad.mechanisms.density import Density
 from dprad.mechanisms.exponential import CutLaplace, Exponential
 from dprad.mechanisms.gaussian import Gaussian
 from dprad.mechanisms.grr import GRR
+from dprad.mechanisms.hadamard import HadamardResponse
 from dprad.mechanisms.laplace import Laplace
 from dprad.mechanisms.staircase import Staircase
 from dprad.mechanisms.support import SupportMechanism
@@ -55,6 +57,12 @@ def _finite(mechanism: Finite, posed: Posed, sampling: Sampling) -> Solution:
         mechanism.entries, mechanism.count, posed.game, posed.read, posed.pi, mechanism.size,
         mechanism.method,
     )  # fmt: skip
+
+
+@solve.register
+def _hadamard(mechanism: HadamardResponse, posed: Posed, sampling: Sampling) -> Solution:
+    solution = solve_hadamard(mechanism, posed.game, posed.read, posed.pi)
+    return solution or _finite(mechanism, posed, sampling)
 
 
 @solve.register

@@ -25,6 +25,7 @@ from dprad.errors import DpradError
 from dprad.exact import solve
 from dprad.exact.channel import BLOCK_ENTRIES, Channel
 from dprad.exact.gaining import gaining
+from dprad.exact.hadamard import own_hadamard
 from dprad.exact.integers import whole_channel
 from dprad.exact.solution import Sampling
 from dprad.exact.stepwise import columns_of
@@ -38,6 +39,7 @@ from dprad.mechanisms.categorical import Finite
 from dprad.mechanisms.composed import Composed
 from dprad.mechanisms.exponential import Exponential
 from dprad.mechanisms.gaussian import Gaussian
+from dprad.mechanisms.hadamard import HadamardResponse
 from dprad.mechanisms.laplace import Laplace
 from dprad.mechanisms.staircase import Staircase
 from dprad.mechanisms.support import SupportMechanism
@@ -253,6 +255,13 @@ def _support(
 def _finite(mechanism: Finite, points: Column, mass: FloatArray, sampling: Sampling) -> Own:
     return _by_outputs(lambda rows, columns: mechanism.entries(points[rows], columns),
                        mechanism.count, mass)  # fmt: skip
+
+
+@of_values.register
+def _hadamard(
+    mechanism: HadamardResponse, points: Column, mass: FloatArray, sampling: Sampling
+) -> Own:
+    return Own.exactly(own_hadamard(mechanism, points, mass), ROUNDING)
 
 
 @of_values.register
