@@ -11,9 +11,9 @@ from dprad.errors import DpradError
 from dprad.exact import grr, support
 from dprad.exact.channel import Joint, shares, sum_by_likelihood, sum_over_outputs
 from dprad.exact.continuous import solve_continuous
-from dprad.exact.envelope import solve_laplace
 from dprad.exact.hadamard import solve_hadamard
 from dprad.exact.integers import solve_whole
+from dprad.exact.laplace import solve_geometric, solve_laplace
 from dprad.exact.line import solve_density, solve_gaussian
 from dprad.exact.posterior import estimate
 from dprad.exact.solution import Sampling, Solution
@@ -29,7 +29,7 @@ from dprad.mechanisms.exponential import CutLaplace, Exponential
 from dprad.mechanisms.gaussian import Gaussian
 from dprad.mechanisms.grr import GRR
 from dprad.mechanisms.hadamard import HadamardResponse
-from dprad.mechanisms.laplace import Laplace
+from dprad.mechanisms.laplace import Geometric, Laplace
 from dprad.mechanisms.staircase import Staircase
 from dprad.mechanisms.support import SupportMechanism
 from dprad.numerics.arrays import FloatArray, IntArray
@@ -145,6 +145,12 @@ def _gaussian(mechanism: Gaussian, posed: Posed, sampling: Sampling) -> Solution
 def _density(mechanism: Density, posed: Posed, sampling: Sampling) -> Solution:
     solution = solve_density(mechanism, posed.game, posed.read, posed.pi)
     return solution or estimate(mechanism, posed.game, posed.read, posed.pi, sampling)
+
+
+@solve.register
+def _geometric(mechanism: Geometric, posed: Posed, sampling: Sampling) -> Solution:
+    solution = solve_geometric(posed.game, posed.read, posed.pi, mechanism.rate)
+    return solution or _whole(mechanism, posed, sampling)
 
 
 @solve.register
