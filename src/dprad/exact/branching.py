@@ -4,9 +4,9 @@ Between two values v < w let X fall and Y rise like the noise seen from v and fr
 without members strictly between them gains ``a X + c Y - b P``: its weight on the left, its weight
 on the right, its mass, and P = pbar. X/P falls and Y/P rises along the way, so the difference of
 two sets is bounded by its values at the ends. A set that another one, or passing, beats all the
-way is dropped. Where one is left, its integral is in closed form; otherwise the range is halved,
-down to single gaps, where the envelope of the lines is taken. Sets with all members of their fiber
-in between have these in common.
+way is dropped; one with members in between too, if even more would not suffice. Where one is left,
+its integral is in closed form. Otherwise the range is halved, down to single gaps, where the
+envelope of the lines is taken.
 
 Blocks of all fibers are processed together. O((R + c) log m) for m values, R sets and c changes of
 the best guess, as long as few sets are nearly the best (proven impossible to avoid if all are).
@@ -28,6 +28,8 @@ from dprad.runtime.progress import tell
 
 # Guesses processed together.
 BLOCK_ENTRIES = 2**16
+# Weights are summed together over so many units of the noise, if these have this many members.
+STRETCH, FEWEST = 30.0, 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -145,7 +147,12 @@ def _members(game: Classes, weight: Any) -> tuple[Any, ...] | None:
 
 
 def scan(weight: FloatArray, value: FloatArray, run: IntArray | None = None) -> FloatArray:
-    """Of each member, all weight up to it as seen from there: a recurrence, nothing cancels."""
+    """Of each member, all weight up to it as seen from there, in its run: nothing cancels."""
+    if run is None or run[0] == run[-1]:
+        stretch = np.floor((value - value[:1]) / STRETCH)
+        begin = np.flatnonzero(np.r_[True, stretch[1:] != stretch[:-1]])
+        if len(begin) * FEWEST <= len(value):
+            return _stretched(weight, value, begin)
     total, sums = 0.0, []
     fade = np.exp(-np.diff(value, prepend=value[:1]).clip(0.0))
     if run is not None:
@@ -154,6 +161,17 @@ def scan(weight: FloatArray, value: FloatArray, run: IntArray | None = None) -> 
         total = total * f + w
         sums.append(total)
     return np.array(sums)
+
+
+def _stretched(weight: FloatArray, value: FloatArray, begin: IntArray) -> FloatArray:
+    """The same by running sums, as far as no power overflows."""
+    sums, total, last = np.empty(len(value)), 0.0, float(value[0])
+    for a, b in zip(begin, np.r_[begin[1:], len(value)], strict=True):
+        away = value[a:b] - value[a]
+        seen = np.cumsum(weight[a:b] * np.exp(away)) + total * np.exp(last - value[a])
+        sums[a:b] = seen * np.exp(-away)
+        total, last = float(sums[b - 1]), float(value[b - 1])
+    return sums
 
 
 @dataclass(slots=True, eq=False)
@@ -234,6 +252,7 @@ def _narrowed(
 class _Split:
     """Gains of the candidates as ``a X + c Y - b P``, and T if `full`: the members in between.
 
+    Of those with some of these members (`partial`) it is an upper bound.
     By group: `inner` is T at both ends and its integral, `decay` is X at the end.
     """
 
@@ -267,7 +286,14 @@ class _Split:
         mass = line.total[q] - line.total[p]
         steps = line.steps
         integral = steps.rising * (mass - seen[0]) + steps.falling * (mass - seen[1])
-        has = full.astype(float)
+        partial = (inside > 0) & ~full & ~(whole & gained)
+        has = (full | partial).astype(float)
+        alone = partial & (high - low == 1)
+        # at most: what a single member has at its own place, or with everybody in between
+        at = line.key[low] % width
+        most = line.weight[low] / line.pbar[at]
+        a, c, has = (np.where(alone, 0.0, value) for value in (a, c, has))
+        b = np.where(alone, b - most, b)
         if gained:
             # everybody gains nothing, exactly
             a, c, has = (np.where(whole, 0.0, value) for value in (a, c, has))
@@ -276,8 +302,8 @@ class _Split:
             all_left, all_right = line.left[work.start][g], line.right[work.stop][g]
             a, c, b = a - has * all_left, c - has * all_right, b - has
             has = np.zeros(len(g))
-        return cls(line, work, a, c, b, has, (inside > 0) & ~full & ~(whole & gained),
-                   (*seen, np.maximum(integral, 0.0)), decay)  # fmt: skip
+        inner = (*seen, np.maximum(integral, 0.0))
+        return cls(line, work, a, c, b, has, partial, inner, decay)
 
     def _ends(self) -> tuple[FloatArray, ...]:
         """By group: pbar at both ends."""
@@ -316,7 +342,7 @@ class _Split:
         g, number = self.work.group, np.arange(len(self.a))
         begin, (left, right) = starts(g), self._ends()
         slack = self._slack()
-        kept = self.partial | (self._most(self.a, self.c, self.b, self.full) >= -slack)
+        kept = self._most(self.a, self.c, self.b, self.full) >= -slack
         at_begin = (self.a + self.c * self.decay[g] + self.full * self.inner[0][g]) / left[g]
         at_end = (self.a * self.decay[g] + self.c + self.full * self.inner[1][g]) / right[g]
         kinds = [self.full == kind for kind in np.unique(self.full)]
@@ -331,7 +357,7 @@ class _Split:
                     self.a - self.a[best], self.c - self.c[best], self.b - self.b[best],
                     self.full - self.full[best],
                 )  # fmt: skip
-                kept &= self.partial | ~has[g] | (behind >= -slack - slack[best])
+                kept &= ~has[g] | (behind >= -slack - slack[best])
         return kept
 
     def integrals(self, some: BoolArray) -> tuple[float, float]:

@@ -21,8 +21,8 @@ from dprad.numerics.arrays import BoolArray, FloatArray, IntArray
 MAX_EXPONENT = 600.0
 # Lines that meet within this share of u meet in one point.
 SAME = 1e-13
-# Numbers this close above a whole one are whole.
-WHOLE = 1e-9
+# Places this close (in units of the noise) to an output are on it.
+WHOLE = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +89,9 @@ class _Spans:
             return step / (y1 * y2), step
         log = np.where(zero > 0, np.log1p(stop), np.log(np.where(zero > 0, 1.0, stop)))
         here = (gap - log) / (2 * rate)
-        lower = np.clip(np.ceil(here - WHOLE), 0.0, self.upper)
+        lower = np.clip(np.ceil(here - WHOLE / rate), 0.0, self.upper)
         lower = np.where(last, 0.0, lower)
-        self.tied = ~last & (np.abs(here - lower) <= WHOLE) & (lower < self.upper)
+        self.tied = ~last & (np.abs(here - lower) <= WHOLE / rate) & (lower < self.upper)
         gone = -np.expm1(-rate * (self.upper - lower))
         up = np.exp(rate * self.upper - gap) * gone * self.steps.rising
         self.upper = lower

@@ -24,11 +24,14 @@ import numpy as np
 from dprad.errors import DpradError
 from dprad.exact import solve
 from dprad.exact.channel import BLOCK_ENTRIES, Channel
+from dprad.exact.envelope import WHOLE, Steps
 from dprad.exact.gaining import gaining
 from dprad.exact.hadamard import own_hadamard
 from dprad.exact.integers import whole_channel
+from dprad.exact.laplace import FAR, FEW, own_risks_along
 from dprad.exact.solution import Sampling
-from dprad.exact.stepwise import columns_of
+from dprad.exact.stepwise import columns_of, zones_of
+from dprad.exact.zones import own_zones
 from dprad.game.game import Classes
 from dprad.game.question import Posed
 from dprad.game.sets import Singletons
@@ -40,7 +43,7 @@ from dprad.mechanisms.composed import Composed
 from dprad.mechanisms.exponential import Exponential
 from dprad.mechanisms.gaussian import Gaussian
 from dprad.mechanisms.hadamard import HadamardResponse
-from dprad.mechanisms.laplace import Laplace
+from dprad.mechanisms.laplace import Geometric, Laplace
 from dprad.mechanisms.staircase import Staircase
 from dprad.mechanisms.support import SupportMechanism
 from dprad.model.guarantees import Guarantee
@@ -160,7 +163,18 @@ def _each(mechanism: Any, points: Column, mass: FloatArray, sampling: Sampling) 
 def _laplace(mechanism: Laplace, points: Column, mass: FloatArray, sampling: Sampling) -> Own:
     # values lie within a clamp, and beyond them all outputs say the same
     x = mechanism.scaled(points)
+    x = x - x[0]
+    if x[-1] <= FAR:
+        return Own.exactly(own_risks_along(x, mass, Steps()), ROUNDING * len(x))
     return _spaced(x, lambda some: (_laplace_tv(x, mass, some), 0.0), lambda d: -np.expm1(-d / 2))
+
+
+@of_values.register
+def _geometric(mechanism: Geometric, points: Column, mass: FloatArray, sampling: Sampling) -> Own:
+    x = (points - points[0]) * mechanism.rate
+    if not 0 < mechanism.rate < FEW or x[-1] > FAR:
+        return _whole(mechanism, points, mass, sampling)
+    return Own.exactly(own_risks_along(x, mass, Steps(mechanism.rate)), WHOLE + ROUNDING * len(x))
 
 
 @of_values.register
@@ -281,7 +295,10 @@ def _whole(mechanism: WholeNoise, points: Column, mass: FloatArray, sampling: Sa
 @of_values.register(Piecewise)
 @of_values.register(Hybrid)
 def _steps(mechanism: Any, points: Column, mass: FloatArray, sampling: Sampling) -> Own:
-    return _by_outputs(*columns_of(mechanism, points), mass)
+    zones = zones_of(mechanism, points)
+    if zones is None:
+        return _by_outputs(*columns_of(mechanism, points), mass)
+    return Own.exactly(*own_zones(zones, mass))
 
 
 @of_values.register
