@@ -201,10 +201,10 @@ class _Work:
         if len(self.sets) > block(BLOCK_ENTRIES):
             return parts
         a, b = parts
-        joined = (np.concatenate([getattr(a, n), getattr(b, n)]) for n in ("start", "stop"))
-        groups = np.r_[self.fiber, self.fiber]
+        start, stop = np.r_[a.start, b.start], np.r_[a.stop, b.stop]
+        fiber, sets = np.r_[self.fiber, self.fiber], np.r_[self.sets, self.sets]
         group = np.r_[self.group, self.group + len(self.fiber)]
-        return [_Work(*joined, groups, np.r_[self.sets, self.sets], group)]
+        return [_Work(start, stop, fiber, sets, group)]
 
 
 def between(line: Line, *, tie: bool, gained: bool) -> tuple[float, float]:

@@ -50,7 +50,7 @@ class Steps:
         if not self.rate:
             return np.minimum(gap, MAX_EXPONENT)
         count = np.rint(gap / self.rate)
-        return self.rate * np.minimum(count, max(1.0, float(MAX_EXPONENT // self.rate)))
+        return np.asarray(self.rate * np.minimum(count, max(1.0, MAX_EXPONENT // self.rate)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -41,7 +41,7 @@ def solve_hadamard(
     if len(pairs) != len(sets.index):
         return None  # a class reads several values
     code, mass = pairs % mechanism.size, game.probabilities[pairs // mechanism.size]
-    read = np.bincount(codes[kept], weights=pi[kept], minlength=mechanism.size)
+    read = np.bincount(codes[kept], weights=pi[kept], minlength=mechanism.size).astype(float)
     inside, outside = np.exp(mechanism.log_levels)
     support = _by_parity(mechanism, read, np.add)
     pbar = outside + (inside - outside) * support
@@ -49,7 +49,7 @@ def solve_hadamard(
     ahead = (inside - outside) * np.maximum(float(read.sum()) - support, 0.0)
     near = TIE * pbar
     if game.everything_known and not game.nothing_known:
-        own = _by_parity(mechanism, np.bincount(code, mass, mechanism.size), np.add)
+        own = _by_parity(mechanism, np.bincount(code, mass, mechanism.size).astype(float), np.add)
         counts = ahead > near if game.membership else np.ones(len(pbar), dtype=bool)
         luck = float((own * pbar)[counts].sum())
         return _solution(float(own @ ahead), luck, float(mass.sum()), mechanism)

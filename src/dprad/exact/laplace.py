@@ -211,4 +211,4 @@ def own_risks_along(x: FloatArray, mass: FloatArray, steps: Steps) -> FloatArray
     beyond = np.maximum(np.exp(x[0] - x) - p[0], 0.0) + np.maximum(np.exp(x - x[last]) - p[last], 0)
     # its own place was counted on both sides
     twice = (steps.falling - steps.rising) * np.maximum(1.0 - p, 0.0)
-    return np.clip(gained + steps.falling * beyond - twice, 0.0, 1.0)
+    return np.asarray(np.clip(gained + steps.falling * beyond - twice, 0.0, 1.0))

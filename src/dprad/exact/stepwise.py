@@ -203,7 +203,7 @@ class _Stairs:
         step, epsilon = mechanism.sensitivity, mechanism.epsilon
         base, points = points[0], points - points[0]
         last = points[-1]
-        ends, clamped = np.zeros(0), np.zeros((len(points), 0))
+        ends, clamped = np.zeros(0), mechanism.beyond(np.zeros((len(points), 0)))
         if mechanism.clamp is not None:
             # how far the clamps lie into a period, and what lies beyond them
             below, above = -(mechanism.clamp[0] - base), mechanism.clamp[1] - base - last

@@ -150,7 +150,7 @@ class Channel(Finite):
         return {"kind": "Channel", "records": self.size, "outputs": int(self.matrix.shape[1])}
 
 
-@dataclass(frozen=True, kw_only=False, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class _OfMatrix(Profile):
     """A profile that is read at many places together."""
 
@@ -225,7 +225,7 @@ def _rivals(
         # whose tangent it is stays
         own = np.where((end[0] >= top) & (end[1] == slope), number, len(number))
         kept[np.minimum.reduceat(own, begin)] = True
-    return kept
+    return np.asarray(kept)
 
 
 def _excess(matrix: FloatArray, pair: IntArray, scale: FloatArray) -> FloatArray:
