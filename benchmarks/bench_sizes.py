@@ -64,11 +64,11 @@ def people(m):
     )
 
 
-def census(knows, verb=assess, kind=mechanisms.Gaussian, **threat):
+def census(knows, verb=assess, kind=mechanisms.Gaussian, max_risk=0.1, **threat):
     def prepare(m):
         asked = {"prior": people(m), "threat": Threat(knows=knows, **threat), "query": "hours"}
         if verb is calibrate:
-            return lambda: calibrate(kind, max_risk=0.1, sensitivity=93, **asked).value
+            return lambda: calibrate(kind, max_risk=max_risk, sensitivity=93, **asked).value
         noise = {"sigma": 50.0} if kind is mechanisms.Gaussian else {"epsilon": 2.0}
         return lambda: assess(kind(sensitivity=93, **noise), **asked).rad
 
@@ -153,7 +153,7 @@ CASES = {
         (census(["age", "sex"], target=["hours"], loss="absolute", eta=2), 300, 18_205, 18_205),
     "five columns, Gaussian, nothing known": (census("nothing"), 300, 18_205, 18_205),
     "five columns, Gaussian, nothing known, calibrate":
-        (census("nothing", calibrate), 300, 6_000, 18_205),
+        (census("nothing", calibrate, max_risk=1e-3), 300, 6_000, 18_205),
     "five columns, Laplace, part known":
         (census(["age", "sex"], kind=mechanisms.Laplace), 300, 18_205, 18_205),
     "uniform prior": (uniform, 1000, 10**7, 10**9),
@@ -166,7 +166,8 @@ CASES = {
     "staircase, all known":
         (numbers(mechanisms.Staircase, Threat(knows="everything")), 100, 2_000, 100_000),
     "staircase, clamp of 10,000 steps":
-        (numbers(mechanisms.Staircase, clamp=lambda m: (0.0, 50.0 * m * (m - 1))), 10, 40, 200),
+        (numbers(mechanisms.Staircase, epsilon=0.05, clamp=lambda m: (0.0, 50.0 * m * (m - 1))),
+         10, 40, 200),
     "piecewise": (numbers(mechanisms.Piecewise, sensitivity=None, bounds=lambda m: (0.0, m - 1.0)),
                   100, 10_000, 100_000),
     "places within 200 m": (places, 100, 30_000, 300_000),

@@ -507,8 +507,15 @@ def test_extreme_scales():
     far = Prior.from_counts({0: 1, 10**6: 1})
     wide = assess(Geometric(epsilon=1, sensitivity=10**6), prior=far)
     assert wide.rad == pytest.approx(0.5 * -np.expm1(-0.5), rel=1e-6)
+    noise = Geometric(epsilon=1, sensitivity=10**9)
+    wider = assess(noise, prior=Prior.from_counts({0: 1, 10**9: 1}))
+    assert wider.rad == pytest.approx(0.5 * -np.expm1(-0.5), rel=1e-8)
+    mixed = {("a", 0): 1, ("b", 10**8): 1, ("a", 10**9): 1}  # not in order along the line
     with pytest.raises(DpradError, match="too many outputs"):
-        assess(Geometric(epsilon=1, sensitivity=10**9), prior=Prior.from_counts({0: 1, 10**9: 1}))
+        assess(
+            noise, prior=Prior.from_counts(mixed, columns=["t", "x"]),
+            threat=Threat(target=["t"]), query="x",
+        )  # fmt: skip
 
 
 @pytest.mark.parametrize("offset", [10**18, 2**60, -(10**17)])
