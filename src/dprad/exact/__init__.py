@@ -10,6 +10,7 @@ import numpy as np
 from dprad.errors import DpradError
 from dprad.exact import grr, support
 from dprad.exact.channel import Joint, shares, sum_by_likelihood, sum_over_outputs
+from dprad.exact.collapse import collapsed
 from dprad.exact.continuous import solve_continuous
 from dprad.exact.hadamard import solve_hadamard
 from dprad.exact.integers import solve_whole
@@ -53,6 +54,7 @@ def solve(mechanism: Mechanism, posed: Posed, sampling: Sampling) -> Solution:
 
 @solve.register
 def _finite(mechanism: Finite, posed: Posed, sampling: Sampling) -> Solution:
+    posed = collapsed(posed)
     return sum_by_likelihood(
         mechanism.entries, mechanism.count, posed.game, posed.read, posed.pi, mechanism.size,
         mechanism.method,
@@ -137,12 +139,14 @@ def _cut_laplace(mechanism: CutLaplace, posed: Posed, sampling: Sampling) -> Sol
 
 @solve.register
 def _gaussian(mechanism: Gaussian, posed: Posed, sampling: Sampling) -> Solution:
+    posed = collapsed(posed)
     solution = solve_gaussian(mechanism, posed.game, posed.read, posed.pi)
     return solution or estimate(mechanism, posed.game, posed.read, posed.pi, sampling)
 
 
 @solve.register
 def _density(mechanism: Density, posed: Posed, sampling: Sampling) -> Solution:
+    posed = collapsed(posed)
     solution = solve_density(mechanism, posed.game, posed.read, posed.pi)
     return solution or estimate(mechanism, posed.game, posed.read, posed.pi, sampling)
 
@@ -155,6 +159,7 @@ def _geometric(mechanism: Geometric, posed: Posed, sampling: Sampling) -> Soluti
 
 @solve.register
 def _whole(mechanism: WholeNoise, posed: Posed, sampling: Sampling) -> Solution:
+    posed = collapsed(posed)
     return solve_whole(mechanism, posed.game, posed.read, posed.pi)
 
 
@@ -163,4 +168,5 @@ def _whole(mechanism: WholeNoise, posed: Posed, sampling: Sampling) -> Solution:
 @solve.register(Piecewise)
 @solve.register(Hybrid)
 def _steps(mechanism: Any, posed: Posed, sampling: Sampling) -> Solution:
+    posed = collapsed(posed)
     return solve_steps(mechanism, posed.game, posed.read, posed.pi)
