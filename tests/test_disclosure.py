@@ -1014,11 +1014,13 @@ def test_why_there_is_no_noise_does_not_tell_the_range(tmp_path):
     from dprad.show.report.published import WHY, _note, why
     from dprad.show.scenario.answers import Reason
 
-    prior = Prior.from_counts({0: 1, 18_273_645: 1})
+    mixed = {("a", 0): 1, ("b", 7): 1, ("a", 18_273_645): 1}
+    prior = Prior.from_counts(mixed, columns=["t", "x"])
     for noise in (mechanisms.Geometric, mechanisms.DiscreteGaussian):
         given = {"epsilon": 1.0} if noise is mechanisms.Geometric else {"sigma": 1e3}
+        asked = {"prior": prior, "threat": Threat(target=["t"]), "query": "x"}
         with pytest.raises(DpradError, match="too many outputs") as error:
-            assess(noise(**given, sensitivity=50_000_000), prior=prior)
+            assess(noise(**given, sensitivity=50_000_000), **asked)
         assert not re.search(r"1\.8\d*e|\d{5}", str(error.value))
     assert why(Reason("a range of 918273", "error")) == WHY["error"]
     assert silent(_note("no model-based estimate: a range of 918273"))

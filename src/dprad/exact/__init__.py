@@ -11,9 +11,11 @@ import numpy as np
 from dprad.errors import DpradError
 from dprad.exact import grr, memoised, support
 from dprad.exact.channel import Joint, shares, sum_by_likelihood, sum_over_outputs
+from dprad.exact.collapse import collapsed
 from dprad.exact.continuous import solve_continuous
-from dprad.exact.envelope import solve_laplace
+from dprad.exact.hadamard import solve_hadamard
 from dprad.exact.integers import solve_whole
+from dprad.exact.laplace import solve_geometric, solve_laplace
 from dprad.exact.line import solve_density, solve_gaussian
 from dprad.exact.posterior import estimate
 from dprad.exact.products import solve_composed
@@ -31,7 +33,8 @@ from dprad.mechanisms.density import Density
 from dprad.mechanisms.exponential import CutLaplace, Exponential
 from dprad.mechanisms.gaussian import Gaussian
 from dprad.mechanisms.grr import GRR
-from dprad.mechanisms.laplace import Laplace
+from dprad.mechanisms.hadamard import HadamardResponse
+from dprad.mechanisms.laplace import Geometric, Laplace
 from dprad.mechanisms.listed import Listed
 from dprad.mechanisms.over_time.base import Memoised
 from dprad.mechanisms.staircase import Staircase
@@ -58,10 +61,17 @@ def solve(mechanism: Mechanism, posed: Posed, sampling: Sampling) -> Solution:
 
 @solve.register
 def _finite(mechanism: Finite, posed: Posed, sampling: Sampling) -> Solution:
+    posed = collapsed(posed)
     return sum_by_likelihood(
         mechanism.entries, mechanism.count, posed.game, posed.read, posed.pi, mechanism.size,
         mechanism.method,
     )  # fmt: skip
+
+
+@solve.register
+def _hadamard(mechanism: HadamardResponse, posed: Posed, sampling: Sampling) -> Solution:
+    solution = solve_hadamard(mechanism, posed.game, posed.read, posed.pi)
+    return solution or _finite(mechanism, posed, sampling)
 
 
 @solve.register
@@ -184,18 +194,27 @@ def _cut_laplace(mechanism: CutLaplace, posed: Posed, sampling: Sampling) -> Sol
 
 @solve.register
 def _gaussian(mechanism: Gaussian, posed: Posed, sampling: Sampling) -> Solution:
+    posed = collapsed(posed)
     solution = solve_gaussian(mechanism, posed.game, posed.read, posed.pi)
     return solution or estimate(mechanism, posed.game, posed.read, posed.pi, sampling)
 
 
 @solve.register
 def _density(mechanism: Density, posed: Posed, sampling: Sampling) -> Solution:
+    posed = collapsed(posed)
     solution = solve_density(mechanism, posed.game, posed.read, posed.pi)
     return solution or estimate(mechanism, posed.game, posed.read, posed.pi, sampling)
 
 
 @solve.register
+def _geometric(mechanism: Geometric, posed: Posed, sampling: Sampling) -> Solution:
+    solution = solve_geometric(posed.game, posed.read, posed.pi, mechanism.rate)
+    return solution or _whole(mechanism, posed, sampling)
+
+
+@solve.register
 def _whole(mechanism: WholeNoise, posed: Posed, sampling: Sampling) -> Solution:
+    posed = collapsed(posed)
     return solve_whole(mechanism, posed.game, posed.read, posed.pi)
 
 
@@ -204,4 +223,5 @@ def _whole(mechanism: WholeNoise, posed: Posed, sampling: Sampling) -> Solution:
 @solve.register(Piecewise)
 @solve.register(Hybrid)
 def _steps(mechanism: Any, posed: Posed, sampling: Sampling) -> Solution:
+    posed = collapsed(posed)
     return solve_steps(mechanism, posed.game, posed.read, posed.pi)

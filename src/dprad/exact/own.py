@@ -24,13 +24,17 @@ import numpy as np
 from dprad.errors import DpradError
 from dprad.exact import solve
 from dprad.exact.channel import BLOCK_ENTRIES, Channel
+from dprad.exact.envelope import WHOLE, Steps
 from dprad.exact.gaining import gaining
+from dprad.exact.hadamard import own_hadamard
 from dprad.exact.integers import whole_channel
+from dprad.exact.laplace import FAR, FEW, own_risks_along
 from dprad.exact.products import Factor, factors, product
 from dprad.exact.solution import Sampling
-from dprad.exact.stepwise import columns_of
+from dprad.exact.stepwise import columns_of, zones_of
 from dprad.exact.support import MAX_ENTRIES
 from dprad.exact.tables import as_line, as_unary, drawn
+from dprad.exact.zones import own_zones
 from dprad.game.game import Classes
 from dprad.game.question import Posed
 from dprad.game.sets import Singletons
@@ -42,7 +46,8 @@ from dprad.mechanisms.categorical import Finite
 from dprad.mechanisms.composed import Composed
 from dprad.mechanisms.exponential import Exponential
 from dprad.mechanisms.gaussian import Gaussian
-from dprad.mechanisms.laplace import Laplace
+from dprad.mechanisms.hadamard import HadamardResponse
+from dprad.mechanisms.laplace import Geometric, Laplace
 from dprad.mechanisms.listed import Listed
 from dprad.mechanisms.staircase import Staircase
 from dprad.mechanisms.support import SupportMechanism
@@ -170,7 +175,18 @@ def _each(mechanism: Any, points: Column, mass: FloatArray, sampling: Sampling) 
 def _laplace(mechanism: Laplace, points: Column, mass: FloatArray, sampling: Sampling) -> Own:
     # values lie within a clamp, and beyond them all outputs say the same
     x = mechanism.scaled(points)
+    x = x - x[0]
+    if x[-1] <= FAR:
+        return Own.exactly(own_risks_along(x, mass, Steps()), ROUNDING * len(x))
     return _spaced(x, lambda some: (_laplace_tv(x, mass, some), 0.0), lambda d: -np.expm1(-d / 2))
+
+
+@of_values.register
+def _geometric(mechanism: Geometric, points: Column, mass: FloatArray, sampling: Sampling) -> Own:
+    x = (points - points[0]) * mechanism.rate
+    if not 0 < mechanism.rate < FEW or x[-1] > FAR:
+        return _whole(mechanism, points, mass, sampling)
+    return Own.exactly(own_risks_along(x, mass, Steps(mechanism.rate)), WHOLE + ROUNDING * len(x))
 
 
 @of_values.register
@@ -296,6 +312,13 @@ def _one_of_many(mechanism: SMP, points: Column, mass: FloatArray, sampling: Sam
 
 
 @of_values.register
+def _hadamard(
+    mechanism: HadamardResponse, points: Column, mass: FloatArray, sampling: Sampling
+) -> Own:
+    return Own.exactly(own_hadamard(mechanism, points, mass), ROUNDING)
+
+
+@of_values.register
 def _exponential(
     mechanism: Exponential, points: Column, mass: FloatArray, sampling: Sampling
 ) -> Own:
@@ -312,7 +335,10 @@ def _whole(mechanism: WholeNoise, points: Column, mass: FloatArray, sampling: Sa
 @of_values.register(Piecewise)
 @of_values.register(Hybrid)
 def _steps(mechanism: Any, points: Column, mass: FloatArray, sampling: Sampling) -> Own:
-    return _by_outputs(*columns_of(mechanism, points), mass)
+    zones = zones_of(mechanism, points)
+    if zones is None:
+        return _by_outputs(*columns_of(mechanism, points), mass)
+    return Own.exactly(*own_zones(zones, mass))
 
 
 @of_values.register
