@@ -8,6 +8,7 @@ a small regression. What they say only affects how fast evidence grows, never it
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -17,7 +18,8 @@ import numpy as np
 
 from dprad.numerics.arrays import FloatArray, IntArray
 from dprad.verbs.audit.coordinates import Rows
-from dprad.verbs.audit.mixture import Mixture, differing, mixture
+from dprad.verbs.audit.mixture import Mixture, mixture
+from dprad.verbs.audit.tables import differing
 
 Score = Callable[[Rows], FloatArray]
 Fit = Callable[[Rows, IntArray, int], Score]
@@ -195,15 +197,21 @@ class Predictor:
 
 
 def together(
-    rows: Rows, secret: IntArray, seed: int, extra: tuple[Score, ...] = (), tried: bool = True
+    rows: Rows,
+    secret: IntArray,
+    seed: int,
+    extra: tuple[Score, ...] = (),
+    bound: float = math.inf,
+    tried: bool = True,
 ) -> Predictor:
     """The mixture; from some hundred outputs on, or if it shall be `tried`, with other learners
-    beside it, combined by what all say about folds that they did not see.
+    beside it, combined by what all say about folds that they did not see. The claim allows log-odds
+    up to the `bound`.
     """
     with _one_thread():
         if tried or len(rows) >= GROWN:
-            return _together(rows, secret, seed, extra)
-        alone = mixture(rows, secret, extra)
+            return _together(rows, secret, seed, extra, bound)
+        alone = mixture(rows, secret, extra, bound)
         return Predictor((alone,), np.array([0.0, 1.0]), np.zeros(0), alone.shares)
 
 
@@ -216,13 +224,15 @@ def _one_thread() -> Any:
     return threadpool_limits(1)
 
 
-def _together(rows: Rows, secret: IntArray, seed: int, extra: tuple[Score, ...]) -> Predictor:
+def _together(
+    rows: Rows, secret: IntArray, seed: int, extra: tuple[Score, ...], bound: float
+) -> Predictor:
     folds = FOLDS if len(rows) < MANY else 2
     fold = np.random.default_rng(seed).permutation(len(rows)) % folds
 
     def fits(rows: Rows, secret: IntArray) -> tuple[Mixture, list[Score]]:
         others = [fit(rows, secret, seed) for fit in LEARNERS.values()]
-        return mixture(rows, secret, extra), others
+        return mixture(rows, secret, extra, bound), others
 
     x = np.ones((len(rows), 2 + len(LEARNERS)))
     for k in range(folds):
