@@ -32,9 +32,10 @@ RIDGE, FARTHEST = 4.0, 40.0
 # Columns up to which Newton's method is used, its most steps, and the largest weight of a learner.
 SMALL, STEPS, HEAVIEST = 400, 15, 1.5
 # Outputs that the weights of the mixture alone count for.
-TRUST = 8.0
-# Outputs from which trees are grown, and folds in which learners are tried.
-GROWN, FOLDS = 400, 4
+TRUST = 32.0
+# Outputs from which trees are grown, and from which the mixture is not alone; folds in which
+# learners are tried.
+GROWN, ALONE, FOLDS = 400, 800, 4
 # Outputs from which two folds suffice.
 MANY = 2000
 
@@ -209,10 +210,16 @@ def together(
     up to the `bound`.
     """
     with _one_thread():
-        if tried or len(rows) >= GROWN:
+        if tried or len(rows) >= ALONE:
             return _together(rows, secret, seed, extra, bound)
-        alone = mixture(rows, secret, extra, bound)
-        return Predictor((alone,), np.array([0.0, 1.0]), np.zeros(0), alone.shares)
+    return alone(rows, secret, bound, extra)
+
+
+def alone(rows: Rows, secret: IntArray, bound: float, extra: tuple[Score, ...] = ()) -> Predictor:
+    """The mixture and nothing else."""
+    with _one_thread():
+        found = mixture(rows, secret, extra, bound)
+    return Predictor((found,), np.array([0.0, 1.0]), np.zeros(0), found.shares)
 
 
 def _one_thread() -> Any:

@@ -61,9 +61,7 @@ class _Fitted:
         return np.asarray(expit(np.clip(self.odds(table), -self.bound, self.bound)))
 
 
-def _regressions(
-    table: FloatArray, secret: IntArray, bound: float = math.inf
-) -> Iterator[_Fitted]:
+def _regressions(table: FloatArray, secret: IntArray, bound: float = math.inf) -> Iterator[_Fitted]:
     """One for each penalty, by Newton's method; each starts where the one before ended."""
     sign, size = np.where(secret == 1, 1.0, -1.0), table.shape[1]
     weights = np.zeros(size)
