@@ -2,7 +2,8 @@
 
 Noise that is cut off, or a range that follows the data, speaks in few outputs: the largest and the
 smallest. Each end of a coordinate may have such an edge, at any rank, few outputs more likely than
-many; all of this is averaged, exactly, given what is predicted elsewhere.
+many; all of this is averaged, given what is predicted elsewhere and as if ends of several
+coordinates did not overlap.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from dprad.numerics.arrays import FloatArray, IntArray
 from dprad.verbs.audit.coordinates import Rows
 from dprad.verbs.audit.tables import columns, differing
 
-# Coordinates that are looked at, the share of outputs beyond an edge, and the chance beforehand
-# that an end has none.
-ENDS, FARTHEST, NONE, SURE = 4, 0.12, 0.15, 0.2
+# Coordinates that are looked at, the largest share of outputs beyond an edge, the chance beforehand
+# that an end has none, and how many outputs of the other record are thought to be missing there.
+ENDS, FARTHEST, NONE, SURE = 4, 0.12, 0.05, 0.05
 # Edges that weigh less than this are left out.
 LIGHT = 1e-4
 LOG_PI, LOG_TWO = math.log(math.pi), math.log(2.0)
@@ -94,5 +95,6 @@ def _end(
     total = float(np.logaddexp(np.logaddexp.reduce(log), math.log(NONE)))
     weight = np.exp(log - total)
     kept = weight > LIGHT
-    cuts = (value[n - 1] + value[n])[kept] / 2
+    with np.errstate(invalid="ignore"):
+        cuts = (value[n - 1] / 2 + value[n] / 2)[kept]
     return _End(place, sign, cuts, weight[kept], chance[kept]), total

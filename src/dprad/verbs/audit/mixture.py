@@ -38,7 +38,7 @@ LOG_PI = math.log(math.pi)
 @dataclass(frozen=True, slots=True, eq=False)
 class _Fitted:
     """Weights, their covariance, and the log of the evidence; the largest log-odds that the claim
-    allows, and the evidence if they are cut off there.
+    allows, and the evidence if they are cut off there (rather too low: with the same weights).
     """
 
     weights: FloatArray

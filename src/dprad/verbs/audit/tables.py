@@ -191,7 +191,8 @@ class _Blocks:
         if len(self.values):
             every = [2.0 * (x == v) for v in self.values]
         else:
-            every = [np.nan_to_num(np.clip((x - self.middle) / self.spread, -5.0, 5.0))]
+            with np.errstate(over="ignore", invalid="ignore"):
+                every = [np.nan_to_num(np.clip((x - self.middle) / self.spread, -5.0, 5.0))]
             every.append(np.isnan(x).astype(float))
         scale = np.sqrt(np.diff(np.r_[self.starts, len(self.chosen)]))
         parts = [np.add.reduceat(each, self.starts, axis=1) / scale for each in every]
