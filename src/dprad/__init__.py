@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from dprad.model.threats import Threat
     from dprad.runtime import memory
     from dprad.show import plots, scenario
+    from dprad.show.ledger import Ledger
     from dprad.show.report import report
     from dprad.training.risks import TrainingRisk, training_risks
     from dprad.verbs.assess import assess
@@ -62,6 +63,7 @@ __all__ = [
     "Group",
     "Groups",
     "Guarantee",
+    "Ledger",
     "Prior",
     "Profile",
     "PureDP",
@@ -96,6 +98,7 @@ __all__ = [
 _HOME = {
     "optimal_attack": "attacks.optimal",
     "report": "show.report",
+    "Ledger": "show.ledger",
     **{verb: f"verbs.{verb}" for verb in ("assess", "audit", "by_group", "calibrate", "compare")},
     **{verb: f"verbs.{verb}" for verb in ("simulate", "worst_prior")},
     "audit_outputs": "verbs.audit.recorded",

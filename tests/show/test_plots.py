@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dprad import DpradError, Prior, PureDP, Threat, assess, by_group, plots
-from dprad.mechanisms import GRR, OUE, Channel, Gaussian, Laplace, Repeated
+from dprad.mechanisms import GRR, OUE, SHE, Channel, Gaussian, Laplace, Repeated
 from dprad.runtime.progress import listen
 
 EPSILONS = np.linspace(0.0, 4.0, 7)
@@ -56,7 +56,7 @@ def test_functions_of_one_number():
 
 def test_estimates_have_a_band_and_say_how_far_they_are():
     told = []
-    once = GRR(epsilon=1.0, size=2)
+    once = Laplace(epsilon=1.0)
     with listen(lambda what, done, total: told.append((what, done, total))):
         ax = drawn(Repeated, [1, 3], prior=Prior.uniform(2), parameter="times", mechanism=once,
                    trials=300)  # fmt: skip
@@ -93,7 +93,7 @@ def test_groups_that_are_many_bounded_or_estimated():
     assert len(ax.patches) == 15 and ax.get_xlabel() == "extra risk (5 more groups not shown)"
     assert ax.texts[0].get_text().startswith("at most ")
     few = Prior.from_counts({"a": 3, "b": 1})
-    rough = by_group(Repeated(GRR(epsilon=1, size=2), 2), prior=few, by="record", trials=300)
+    rough = by_group(Repeated(SHE(epsilon=1, size=2), 2), prior=few, by="record", trials=300)
     ax = plots.plot_groups(rough, matplotlib.figure.Figure().add_subplot())
     assert rough.groups[0].kind == "estimate"
     ends = [x for part in ax.collections for s in part.get_segments() for x in s[:, 0].tolist()]

@@ -15,6 +15,7 @@ from dprad.exact.envelope import solve_laplace
 from dprad.exact.integers import solve_whole
 from dprad.exact.line import solve_density, solve_gaussian
 from dprad.exact.posterior import estimate
+from dprad.exact.products import solve_composed
 from dprad.exact.solution import Sampling, Solution
 from dprad.exact.stepwise import solve_steps
 from dprad.game.question import Posed
@@ -103,9 +104,7 @@ def _matrix(matrix: FloatArray, posed: Posed, method: str) -> Solution:
 
 @solve.register
 def _composed(mechanism: Composed, posed: Posed, sampling: Sampling) -> Solution:
-    if len(mechanism.mechanisms) == 1:
-        return solve(mechanism.mechanisms[0], posed, sampling)
-    return estimate(mechanism, posed.game, posed.read, posed.pi, sampling)
+    return solve_composed(mechanism, posed, sampling, solve)
 
 
 @solve.register

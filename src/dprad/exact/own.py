@@ -26,6 +26,7 @@ from dprad.exact import solve
 from dprad.exact.channel import BLOCK_ENTRIES, Channel
 from dprad.exact.gaining import gaining
 from dprad.exact.integers import whole_channel
+from dprad.exact.products import Factor, factors, product
 from dprad.exact.solution import Sampling
 from dprad.exact.stepwise import columns_of
 from dprad.game.game import Classes
@@ -48,6 +49,8 @@ from dprad.runtime.progress import quietly, tell
 
 # Most values that are solved one by one: by a solver, by draws, and on a line.
 MANY, DRAWN, SOLVED = 96, 24, 256
+# Of a composition: fewest draws for one value, and those for all in terms of one estimate.
+FEWEST, SHARED = 2_000, 4
 # Possible error of a sum of probabilities.
 ROUNDING = 1e-14
 
@@ -123,7 +126,11 @@ def _each(mechanism: Any, points: Column, mass: FloatArray, sampling: Sampling) 
     """A game for each value, in which only that one counts."""
     rest = complements(mass)
     alone, every = np.zeros(1, dtype=np.intp), np.arange(len(mass))
-    sampling = replace(sampling, confidence=1.0 - (1.0 - sampling.confidence) / len(mass))
+    trials = sampling.trials
+    if isinstance(mechanism, Composed):
+        trials = max(min(trials, FEWEST), min(trials, SHARED * trials // len(mass)))
+    confidence = 1.0 - (1.0 - sampling.confidence) / len(mass)
+    sampling = replace(sampling, trials=trials, confidence=confidence, aim=None)
     rows = []
     for k, share in enumerate(mass.tolist()):
         game = Classes(
@@ -277,9 +284,26 @@ def _steps(mechanism: Any, points: Column, mass: FloatArray, sampling: Sampling)
 
 @of_values.register
 def _composed(mechanism: Composed, points: Column, mass: FloatArray, sampling: Sampling) -> Own:
-    if len(mechanism.mechanisms) == 1:
-        return of_values(mechanism.mechanisms[0], points, mass, sampling)
+    if mechanism.costly or not mechanism.likelihood:
+        return promised(mechanism, mass)
+    parts = factors(mechanism, points)
+    if len(parts) == 1 and parts[0].times == 1:
+        return _one(parts[0], points, mass, sampling)
+    joint = product(parts, mass)
+    if joint is not None:
+        matrix = joint.matrix[joint.place]
+        return _by_outputs(lambda rows, columns: matrix[rows, columns], matrix.shape[1], mass)
     return of_values.dispatch(object)(mechanism, points, mass, sampling)
+
+
+def _one(part: Factor, points: Column, mass: FloatArray, sampling: Sampling) -> Own:
+    """A composition that comes down to one mechanism, which reads each point as something."""
+    read, at = distinct(part.read)
+    if len(read) == 1:
+        return Own.exactly(np.zeros(len(points)))
+    found = of_values(part.mechanism, read, np.bincount(at, weights=mass).astype(float), sampling)
+    return replace(found, place=np.arange(len(points)), rad=found.rad[at], low=found.low[at],
+                   high=found.high[at])  # fmt: skip
 
 
 def _by_outputs(likelihood: Channel, outputs: int, mass: FloatArray) -> Own:

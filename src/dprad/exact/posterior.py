@@ -30,16 +30,18 @@ from dprad.runtime.workers import stream
 # Likelihoods that a worker holds at once, and draws per task.
 BLOCK_ENTRIES = 2**20
 BLOCK_DRAWS = 2**13
+# To find how many draws an aim needs: draws, their place among the streams of random numbers, a
+# margin for what they say about the spread, and the most likelihoods that are computed.
+PILOT, _PILOT, MARGIN, MOST_ENTRIES = 2_000, 2**31, 1.1, 2**25
 
 
 def estimate(
     mechanism: Any, game: Classes, read: Any, pi: FloatArray, sampling: Sampling
 ) -> Solution:
-    """The average bracket over `sampling.trials` draws."""
+    """The average bracket over `sampling.trials` draws, or as many as the aim needs."""
     sets = game.sets
-    method = f"posterior Monte Carlo, {sampling.trials:,} draws"
     if len(sets.mass) == 0:
-        return Solution(rad=0.0, success_out=0.0, rero=0.0, method=method)
+        return Solution(rad=0.0, success_out=0.0, rero=0.0, method="no guess is ever right")
     weight, points = game.at_values(read, pi)
     value_mass = np.asarray(weight[game.asked].sum(axis=0)).reshape(-1)
     value_mass /= value_mass.sum()
@@ -56,12 +58,19 @@ def estimate(
     width = max(len(points), len(sets.mass), len(game.probabilities))
     # independent of the memory limit, so that it does not change the draws
     step = max(1, min(BLOCK_DRAWS, BLOCK_ENTRIES // width))
-    plan = [min(step, sampling.trials - a) for a in range(0, sampling.trials, step)]
+    trials = sampling.trials
+    if sampling.aim is not None and sampling.confidence < 1 and not mechanism.costly:
+        # how many, from draws that are not used again
+        spread = float(draw(_PILOT, PILOT)[0].var())
+        wanted = 2 * np.log(2 / (1 - sampling.confidence)) * spread / sampling.aim**2
+        trials = max(trials, int(min(MARGIN * wanted, MOST_ENTRIES // width)))
+    plan = [min(step, trials - a) for a in range(0, trials, step)]
+    method = f"posterior Monte Carlo, {trials:,} draws"
     blocks, done = [], 0
     for drawn in stream(draw, list(enumerate(plan)), sampling.workers, threads=True):
         blocks.append(drawn)
         done += drawn.shape[1]
-        tell("draws", done, sampling.trials)
+        tell("draws", done, trials)
     gain, luck, hits = np.concatenate(blocks, axis=1)
     interval = betting(gain, sampling.confidence)
     if game.forced is not None:  # somebody who must guess may lose

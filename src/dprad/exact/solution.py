@@ -23,9 +23,12 @@ class Solution:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
-    """How a risk is estimated where it cannot be computed."""
+    """How a risk is estimated where it cannot be computed: by so many draws, or more if the
+    interval would otherwise reach further than `aim` to both sides.
+    """
 
     trials: int = 20_000
+    aim: float | None = None
     confidence: float = 0.95
     seed: int = 0
     workers: int = 1

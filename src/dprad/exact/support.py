@@ -107,6 +107,13 @@ _METHOD = "closed form for support mechanisms"
 MAX_ENTRIES = 2**23
 
 
+def chances(mechanism: SupportMechanism) -> tuple[float, float]:
+    """Of independent memberships: the chance that the value itself, and that another, is in."""
+    hit, miss = mechanism.supports.hit(1), mechanism.supports.miss(1)
+    law = hit if hit[0] > 0 else miss
+    return float(hit[0]), 1.0 - float(law[1] / law[0])
+
+
 def enumerated(mechanism: SupportMechanism) -> FloatArray | None:
     """The channel over all support sets, values x sets; None if there are too many.
 
@@ -123,9 +130,7 @@ def enumerated(mechanism: SupportMechanism) -> FloatArray | None:
     if subset is None:
         member = (np.arange(2**m)[None, :] >> np.arange(m)[:, None]) & 1 == 1
         # independent bits: own in or out, others in with chance q
-        p = float(law.hit(0)[0])
-        law_of_others = law.hit(1) if p > 0 else law.miss(1)
-        q = 1.0 - float(law_of_others[1] / law_of_others[0])
+        p, q = chances(mechanism)
         others = member.sum(axis=0) - member
         rest = q**others * (1.0 - q) ** (m - 1 - others)
         return np.asarray(np.where(member, p, 1.0 - p) * rest)

@@ -115,7 +115,7 @@ class Classes(Game):
         from scipy import sparse
 
         kept = np.flatnonzero(pi > 0)
-        points, place = np.unique(read[kept], return_inverse=True)
+        points, place = distinct(read[kept])
         shape = (len(self.probabilities), len(points))
         return sparse.csr_array((pi[kept], (self.class_of[kept], place)), shape=shape), points
 

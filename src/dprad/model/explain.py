@@ -127,7 +127,7 @@ def subject(plain: dict[str, Any]) -> str:
     kind = " ".join(str(plain.get("kind", "the mechanism")).split())[:60]
     if kind == "Repeated":
         return f"{plain['times']:,} runs of {subject(plain['mechanism'])}"
-    if kind in ("Composed", "Together"):
+    if kind == "Composed":
         return f"{len(plain['mechanisms']):,} releases together"
     if kind == "BlackBox":
         return f"the function {plain['function']}"

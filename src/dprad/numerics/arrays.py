@@ -17,12 +17,23 @@ Column = npt.NDArray[Any]
 
 def distinct(values: Column) -> tuple[Column, IntArray]:
     """The distinct values in order, and the place of each; sorted values are not sorted again."""
+    if values.dtype.names is not None:
+        return _combinations(values)
     if len(values) and bool(np.all(values[1:] > values[:-1])):
         return values, np.arange(len(values))
     if len(values) and values[0] == values[-1] and bool(np.all(values == values[0])):
         return values[:1], np.broadcast_to(np.intp(0), len(values))
     unique, place = np.unique(values, return_inverse=True)
     return unique, place.reshape(-1).astype(np.intp, copy=False)
+
+
+def _combinations(values: Column) -> tuple[Column, IntArray]:
+    """The same for values with several fields: distinct combinations."""
+    place = np.zeros(len(values), dtype=np.intp)
+    for name in values.dtype.names or ():
+        unique, rank = distinct(values[name])
+        place = distinct(place * len(unique) + rank)[1]
+    return values[np.unique(place, return_index=True)[1]], place
 
 
 def complements(probabilities: FloatArray, times: Any = 1) -> FloatArray:

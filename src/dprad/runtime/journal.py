@@ -8,13 +8,14 @@ kill leaves behind, is dropped. Nothing in it is executed, and no other file is 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import tempfile
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -76,16 +77,8 @@ class Journal:
         why = "it is not a dprad file" if header is None else refuse(header)
         if header is None or why:
             raise DpradError(f"{file} cannot be used: {why}. Choose another file.")
-        rows, check = [], ""
-        for number, row in enumerate([header, *map(_parsed, rest)], start=1):
-            bare = None if row is None else {k: v for k, v in row.items() if k != "check"}
-            check = "" if bare is None else _line(bare, check)[1]
-            if row is None or bare is None or row.get("check") != check:
-                raise DpradError(
-                    f"{file} is damaged: line {number} is not what was written. Choose another "
-                    "file."
-                )
-            rows.append(bare)
+        rows, checks = _checked(file, [first, *rest], "", 1)
+        check = checks[-1]
         file.chmod(0o600)
         if torn:
             os.ftruncate(handle, len(whole) + 1)
@@ -99,6 +92,99 @@ class Journal:
         os.fsync(self.handle)
 
 
+@dataclass(slots=True)
+class Log:
+    """A journal that several processes append to, one line at a time.
+
+    `rows` is what has been read of it, `checks` the checksum of each line. A line is written under
+    a lock, after what others wrote; it is on disk when `append` returns. An incomplete last line is
+    left over from a writer that was killed: the next writer removes it. O(new lines) per call.
+    """
+
+    path: Path
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    checks: list[str] = field(default_factory=list)
+    read: int = 0  # bytes
+
+    @classmethod
+    def open(cls, path: Any, about: dict[str, Any] | None, kind: str) -> Log:
+        """A journal whose first line has this "dprad" kind; started with `about` if there is none.
+
+        Two processes may start it at the same time: one of them does.
+        """
+        log = cls(Path(path))
+        try:
+            fresh = not log.path.exists() or (log.path.is_file() and not log.path.stat().st_size)
+            if fresh and about is None:
+                raise DpradError(f"{log.path} does not exist.")
+            if fresh:
+                with contextlib.suppress(FileExistsError):
+                    _begin(log.path, {"dprad": kind, **(about or {})}, mode=0o644)
+            if not log.path.is_file():
+                raise DpradError(f"{log.path} is not a file.")
+            if (first_line(log.path) or {}).get("dprad") != kind:
+                raise DpradError(f"{log.path} is not a dprad {kind}. Choose another file.")
+            log.refresh()
+        except OSError as error:
+            raise DpradError(f"{log.path} cannot be used: {error.strerror or error}.") from None
+        return log
+
+    def refresh(self) -> bytes:
+        """Read the complete lines that were added; the rest, which is incomplete, is returned."""
+        with self.path.open("rb") as file:
+            file.seek(0, os.SEEK_END)
+            if file.tell() < self.read:
+                raise DpradError(f"{self.path} is damaged: it became shorter.")
+            file.seek(self.read)
+            whole, _, torn = (b"\n" + file.read()).rpartition(b"\n")
+        lines = whole.split(b"\n")[1:]
+        before = self.checks[-1] if self.checks else ""
+        rows, checks = _checked(self.path, lines, before, len(self.rows) + 1)
+        self.rows += rows
+        self.checks += checks
+        self.read += sum(len(line) + 1 for line in lines)
+        return torn
+
+    def append(self, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """Append what `make` returns when nobody else can write; it may refuse with an error."""
+        try:
+            handle = _locked(self.path, wait=True)
+        except OSError as error:
+            raise DpradError(f"{self.path} cannot be written: {error.strerror}.") from None
+        try:
+            if self.refresh():
+                os.ftruncate(handle, self.read)
+            row = make()
+            text, check = _line(row, self.checks[-1])
+            left = text
+            while left:
+                left = left[os.write(handle, left) :]
+            os.fsync(handle)
+            self.rows.append(row)
+            self.checks.append(check)
+            self.read += len(text)
+        finally:
+            os.close(handle)
+        return row
+
+
+def _checked(
+    path: Path, lines: list[bytes], check: str, number: int
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Rows and their checksums; refused if a line is not what was written after `check`."""
+    rows, checks = [], []
+    for at, row in enumerate(map(_parsed, lines), start=number):
+        bare = None if row is None else {k: v for k, v in row.items() if k != "check"}
+        check = "" if bare is None else _line(bare, check)[1]
+        if row is None or bare is None or row.get("check") != check:
+            raise DpradError(
+                f"{path} is damaged: line {at} is not what was written. Choose another file."
+            )
+        rows.append(bare)
+        checks.append(check)
+    return rows, checks
+
+
 def first_line(path: Any) -> dict[str, Any] | None:
     """The first line of a journal; None if it does not exist or is unreadable."""
     try:
@@ -108,7 +194,7 @@ def first_line(path: Any) -> dict[str, Any] | None:
         return None
 
 
-def _begin(path: Path, about: dict[str, Any]) -> str:
+def _begin(path: Path, about: dict[str, Any], mode: int = 0o600) -> str:
     """Write the first line, completely or not at all, and never over a non-empty file."""
     text, check = _line(about, "")
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=".dprad-")
@@ -116,6 +202,7 @@ def _begin(path: Path, about: dict[str, Any]) -> str:
         with os.fdopen(handle, "wb") as file:
             file.write(text)
             file.flush()
+            os.fchmod(file.fileno(), mode)
             os.fsync(file.fileno())
         if path.exists() and path.stat().st_size == 0:
             path.unlink()
@@ -125,8 +212,8 @@ def _begin(path: Path, about: dict[str, Any]) -> str:
     return check
 
 
-def _locked(path: Path) -> int:
-    """The file, open for appending and locked."""
+def _locked(path: Path, *, wait: bool = False) -> int:
+    """The file, open for appending and locked; somebody else's lock is waited for, or refused."""
     handle = os.open(path, os.O_RDWR | os.O_APPEND)
     try:
         import fcntl
@@ -134,7 +221,7 @@ def _locked(path: Path) -> int:
         pass
     else:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except OSError:
             os.close(handle)
             raise DpradError(f"{path} is in use by another process.") from None

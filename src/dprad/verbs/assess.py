@@ -15,6 +15,7 @@ from dprad.game.game import Classes, Game, play
 from dprad.game.query import Query
 from dprad.game.question import Posed, Question
 from dprad.mechanisms.base import Mechanism
+from dprad.mechanisms.composed import Composed
 from dprad.mechanisms.foreign import as_mechanism
 from dprad.model import explain
 from dprad.model.guarantees import ADD_REMOVE, REPLACE_ONE, UNKNOWN, ZCDP, Guarantee
@@ -27,6 +28,8 @@ from dprad.runtime.memory import limit
 
 # With a larger share of unique rows, a sample says little about the population.
 ALONE = 0.2
+# Draws of an estimate, if the interval then reaches no further than this to both sides.
+DRAWS, AIM = 20_000, 0.001
 _INFORMED = "The attacker may know every other record, the prior and the mechanism."
 _FORCED = "The attacker must always guess; one who may pass can gain more."
 _INDEPENDENT = "Records of different people are independent draws from the prior."
@@ -38,6 +41,7 @@ _COMPARES = {
     UNKNOWN: "The promise compares data sets with and without the person, or with one record "
     "replaced; the worse counts.",
 }
+_FIXED = "The releases are fixed beforehand: none was chosen after another one was seen."
 _IMPLEMENTED = "The implementation draws exactly from the mechanism's distribution."
 
 
@@ -47,7 +51,7 @@ def assess(
     prior: Prior,
     threat: Threat | None = None,
     query: Query | None = None,
-    trials: int = 20_000,
+    trials: int | None = None,
     confidence: float = 0.95,
     rng: Seed = 0,
     workers: int = 1,
@@ -69,8 +73,9 @@ def assess(
         ``'smoker = "yes"'`` (1 where it holds, else 0), or a callable on the support. Default: the
         only column, else the target if it is a single column, else the whole record.
     trials
-        Number of draws, used only where the risk must be estimated (compositions, and tolerances
-        with large unary encodings).
+        Number of draws, used only where the risk must be estimated (large compositions, and
+        tolerances with large unary encodings). Default: 20,000, or as many as an interval of
+        +-0.001 needs, if that takes no more than seconds.
     confidence
         Confidence level of the interval, between 0 and 1.
     rng
@@ -103,10 +108,11 @@ def assess(
         return answer(subject, Question.of(prior, threat, query), sampling)
 
 
-def sampled(trials: int, confidence: float, rng: Seed, workers: int = 1) -> Sampling:
+def sampled(trials: int | None, confidence: float, rng: Seed, workers: int = 1) -> Sampling:
     """Validated settings for a risk that can only be estimated."""
     return Sampling(
-        trials=whole(trials, "trials", low=2),
+        trials=DRAWS if trials is None else whole(trials, "trials", low=2),
+        aim=AIM if trials is None else None,
         confidence=number(confidence, "confidence", low=0, high=1),
         seed=seed(rng),
         workers=whole(workers, "workers", low=1),
@@ -279,7 +285,8 @@ def _run(mechanism: Mechanism, question: Question, sampling: Sampling) -> Risk:
     out = min(max(solution.success_out / share, 0.0), 1.0)
     low, high = solution.interval or (solution.rad, solution.rad)
     bound = solution.kind == "upper-bound"
-    assumed = () if mechanism.assumes is None else (mechanism.assumes,)
+    several = isinstance(mechanism, Composed) and mechanism.runs > 1
+    assumed = (mechanism.assumes, _FIXED if several else None)
     return Risk(
         rad=rad,
         interval=_within((low / share, high / share), most),
@@ -297,7 +304,7 @@ def _run(mechanism: Mechanism, question: Question, sampling: Sampling) -> Risk:
         prior=repr(prior),
         assumptions=(
             _IMPLEMENTED,
-            *assumed,
+            *(said for said in assumed if said is not None),
             *_attacker(question),
             *_population(prior),
             _INDEPENDENT,

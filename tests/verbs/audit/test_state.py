@@ -319,12 +319,13 @@ OUTPUTS = {
 @pytest.mark.parametrize("kind", OUTPUTS)
 def test_a_resumed_audit_says_the_same(kind, tmp_path):
     run, path = OUTPUTS[kind], tmp_path / "state"
-    alone = audit(run, **COIN)
-    first = audit(run, state=path, **COIN)
+    coin = COIN | {"trials": 1200}
+    alone = audit(run, **coin)
+    first = audit(run, state=path, **coin)
     lines = path.read_bytes().splitlines(keepends=True)
     assert len(lines) > 8
     path.write_bytes(b"".join(lines[:6]))  # killed after five chunks
-    again = audit(run, state=path, **COIN)
+    again = audit(run, state=path, **coin)
     assert alone.verdict == first.verdict == again.verdict == "violated"
     assert numbers(first) == numbers(again)
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import dprad
+from dprad.errors import part
 from dprad.model.guarantees import ADD_REMOVE, REPLACE_ONE, PureDP
 from dprad.model.priors import Prior
 from dprad.show.atlas.rows import HEADS, SECRET, Row, csv_of, table
@@ -105,8 +106,7 @@ def markdown(rows: Sequence[Row], source: Source, picture: str) -> str:
 
 def html(rows: Sequence[Row], source: Source, figure: str) -> str:
     """The page in HTML: one file, no script."""
-    import jinja2
-
+    jinja2 = part("jinja2", "reports", "report")
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("dprad.show.atlas", "."),
         autoescape=True,
@@ -114,16 +114,18 @@ def html(rows: Sequence[Row], source: Source, figure: str) -> str:
         undefined=jinja2.StrictUndefined,
     )
     heads, *cells = table(rows)
-    return environment.get_template("atlas.html.j2").render(
-        title=TITLE,
-        intro=INTRO,
-        source=source.sentence(rows),
-        figure=figure,
-        caution=CAUTION,
-        columns=COLUMNS,
-        readings=READINGS,
-        heads=heads,
-        rows=cells,
+    return str(
+        environment.get_template("atlas.html.j2").render(
+            title=TITLE,
+            intro=INTRO,
+            source=source.sentence(rows),
+            figure=figure,
+            caution=CAUTION,
+            columns=COLUMNS,
+            readings=READINGS,
+            heads=heads,
+            rows=cells,
+        )
     )
 
 

@@ -21,6 +21,7 @@ from dprad.show.cli.calibrate import calibrate
 from dprad.show.cli.compare import compare
 from dprad.show.cli.demo import demo
 from dprad.show.cli.explore import explore
+from dprad.show.cli.ledger import app as ledger
 from dprad.show.cli.output import clean
 from dprad.show.cli.progress import shown
 from dprad.show.cli.reproduce import reproduce
@@ -45,6 +46,7 @@ app.command(compare)
 app.command(audit)
 app.command(report)
 app.command(atlas)
+app.command(ledger)
 app.command(explore)
 app.command(reproduce)
 app.register_install_completion_command(help="Install completion for your shell.")

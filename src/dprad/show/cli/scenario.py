@@ -44,6 +44,7 @@ def report(
     *,
     out: Annotated[Path | None, Parameter(name=["--out", "-o"])] = None,
     evidence: Path | None = None,
+    ledger: Path | None = None,
     allow_code: Annotated[bool, Parameter(negative=())] = False,
 ) -> int:
     """Answer every question of a scenario in one HTML file, to share with others.
@@ -59,11 +60,14 @@ def report(
     evidence
         Instead, a folder for an auditor: the report, the scenario, results as JSON, what is not
         covered, proofs, hashes and a date of review. New, empty, or an earlier one.
+    ledger
+        Also the ledger of its releases: a time line, and what each release added.
     allow_code
         Import and run the function that the scenario names for its audit.
 
     """
     from dprad.show import scenario as scenarios
+    from dprad.show.ledger import Ledger
     from dprad.show.report import report_scenario
     from dprad.show.report.page import replaceable
 
@@ -74,13 +78,16 @@ def report(
 
         if out is not None:
             raise DpradError("give --out or --evidence, not both: the folder has the report.")
+        if ledger is not None:
+            raise DpradError("--ledger goes with --out, not with --evidence.")
         command = f"dprad report{name} --evidence {evidence.name}"
         folder = pack(loaded, evidence, command=command, allow_code=allow_code)
         show(f"Wrote {len(list(folder.iterdir()))} files to {evidence}.")
         return 0
     out = Path("report.html") if out is None else out
     command = f"dprad report{name} -o {out.name}"
-    made = report_scenario(loaded, out, command=command, allow_code=allow_code)
+    kept = None if ledger is None else Ledger.open(ledger)
+    made = report_scenario(loaded, out, command=command, allow_code=allow_code, ledger=kept)
     if replaceable(made):  # else it may be where this line would go
         show(f"Wrote {made} ({made.stat().st_size / 1000:.0f} kB).")
     return 0

@@ -11,6 +11,7 @@ from dprad.show.plots.curve import plot_risk
 from dprad.show.plots.frontier import plot_frontier
 from dprad.show.plots.groups import plot_groups
 from dprad.show.plots.knowledge import plot_knowledge
+from dprad.show.plots.ledger import plot_ledger, plot_plan
 from dprad.show.plots.odds import plot_odds
 from dprad.show.plots.trace import plot_audit, plot_wealth
 
@@ -20,7 +21,9 @@ __all__ = [
     "plot_frontier",
     "plot_groups",
     "plot_knowledge",
+    "plot_ledger",
     "plot_odds",
+    "plot_plan",
     "plot_risk",
     "plot_wealth",
 ]

@@ -13,18 +13,19 @@ from typing import Any
 import numpy as np
 
 import dprad
+from dprad.data.patients import PEOPLE as PATIENTS
 from dprad.errors import DpradError
 from dprad.exact import Sampling
 from dprad.game.question import Question
-from dprad.mechanisms.base import Mechanism
-from dprad.mechanisms.together import Together
 from dprad.model import explain
 from dprad.model.results import Risk
 from dprad.model.verdicts import Verdict, sure, upper
+from dprad.numerics.arrays import Column
 from dprad.show.plots.odds import grids
 from dprad.show.scenario import Answers, Scenario
 from dprad.show.scenario.advice import advice
 from dprad.verbs.by_group import asked_by, banded
+from dprad.verbs.together import composed, promise
 
 # Fewest people of a group that is named, most groups, and draws for each.
 PEOPLE, GROUPS, DRAWS = 10, 8, 2_000
@@ -208,7 +209,7 @@ def _rows(answers: Answers, shown: Answers) -> tuple[tuple[str, tuple[Cell, ...]
         if len(exact) > 1:
             exact, rounded = [answers.joint[k], *exact], [shown.joint[k], *rounded]
         cells = [_cell(scenario, e, r) for e, r in zip(exact, rounded, strict=True)]
-        rows.append((upper(answers.joint[k], worst=scenario.worst), name, tuple(cells)))
+        rows.append((upper(shown.joint[k], worst=scenario.worst), name, tuple(cells)))
     rows.sort(key=lambda row: -row[0])
     return tuple((name, cells) for _, name, cells in rows)
 
@@ -233,8 +234,7 @@ def _groups(answers: Answers, name: str) -> tuple[str, tuple[tuple[str, str], ..
         return "", ()
     names, label = banded(prior.column(column), prior.table)
     share = np.bincount(label, weights=prior.table, minlength=len(names))
-    people = share * (prior.rows or PEOPLE / 0.01)
-    large = np.flatnonzero(people >= PEOPLE)
+    large = np.flatnonzero(share * _people(scenario) >= PEOPLE - 1e-6)
     if len(large) < 2:
         return "", ()
     order = large[np.argsort(share[large])]
@@ -257,6 +257,15 @@ def _groups(answers: Answers, name: str) -> tuple[str, tuple[tuple[str, str], ..
     return column, tuple(rows)
 
 
+def _people(scenario: Scenario) -> float:
+    """How many people were counted; 0 if that is not known, as with weights."""
+    about = scenario.population
+    counts = about.get("counts", {}).values()
+    if "weight" in about or not all(float(n).is_integer() for n in counts):
+        return 0.0
+    return float(sum(counts) or (PATIENTS if "builtin" in about else scenario.prior.rows or 0))
+
+
 def _up(value: float) -> float:
     """Up to hundredths."""
     return float(min(1.0, np.ceil(value * 100 - 1e-9) / 100))
@@ -271,7 +280,13 @@ def _column(scenario: Scenario) -> str | None:
         return None
     targets = [t.target[0] for _, t in scenario.threats if t.target and len(t.target) == 1]
     named = [*dict.fromkeys(targets), *prior.columns]
-    return next((c for c in named if prior.column(c).dtype.kind not in "iufbM"), None)
+    return next((c for c in named if _words(prior.column(c))), None)
+
+
+def _words(values: Column) -> bool:
+    if values.dtype.kind == "O":
+        return all(isinstance(v, str) for v in values if v is not None)
+    return values.dtype.kind == "U"
 
 
 def _subject(answers: Answers, question: Question) -> tuple[Any, Question]:
@@ -281,15 +296,11 @@ def _subject(answers: Answers, question: Question) -> tuple[Any, Question]:
     if len(subjects) == 1:
         return subjects[0], releases[0].posed(question)
     posed = replace(question, query=None)
-    run = [m for m in subjects if isinstance(m, Mechanism)]
-    if len(run) == len(subjects):
-        parts = list(zip(run, (r.query for r in releases), strict=True))
-        return Together.of(parts, question), posed
-    promises = [m.guarantee if isinstance(m, Mechanism) else m for m in subjects]
-    known = [p for p in promises if p is not None]
-    if len(known) < len(promises):
+    parts = list(zip(subjects, (r.query for r in releases), strict=True))
+    subject = composed(parts) or promise(parts)
+    if subject is None:
         raise DpradError("one of the releases promises nothing.")
-    return known[0].compose(*known[1:]), posed
+    return subject, posed
 
 
 def _facts(scenario: Scenario) -> tuple[tuple[str, str], ...]:
@@ -297,10 +308,8 @@ def _facts(scenario: Scenario) -> tuple[tuple[str, str], ...]:
     facts = [("Made on", f"{datetime.now(UTC):%Y-%m-%d}"), ("dprad", dprad.__version__)]
     if "counts" not in scenario.population:  # few counts could be found by trying
         facts.append(("Scenario", _digest(scenario.text.encode())))
-    data = scenario.population.get("data")
-    if data is not None:
-        with (scenario.folder / str(data)).open("rb") as file:
-            facts.append(("Data", f"SHA-256 {hashlib.file_digest(file, 'sha256').hexdigest()}"))
+    if scenario.source is not None:
+        facts.append(("Data", f"SHA-256 {scenario.source.sha256()}"))
     if {"by", "on"} & set(scenario.decided):
         who = scenario.decided.get("by", "")
         when = f" on {scenario.decided['on']}" if "on" in scenario.decided else ""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from dprad.errors import DpradError
+from dprad.errors import DpradError, part
 from dprad.game.question import Question
 from dprad.model import explain
 from dprad.model.audits import Audit
@@ -22,6 +22,7 @@ from dprad.model.results import Calibration, Risk
 from dprad.show.plots.odds import grids
 from dprad.show.report import sections
 from dprad.show.report.front import Front, front
+from dprad.show.report.ledger import ledger_section
 from dprad.show.report.published import SAID as ROUNDED
 from dprad.show.report.published import planned, published
 from dprad.show.report.sections import Section, keeps
@@ -94,10 +95,25 @@ def report(results: Any, path: Any, *, title: str = "What does epsilon mean here
     return _write(_page(title, lead, top, "", tuple(parts)), path)
 
 
-def report_scenario(
-    scenario: Scenario, path: Any, *, command: str = "", allow_code: bool = False
+def report_sections(
+    title: str, risk: Risk | None, verdict: str, parts: tuple[Section, ...], path: Any
 ) -> Path:
-    """Answer every question of a scenario and write the report, but not over its input files."""
+    """A report of some sections, headed by a risk."""
+    lead = "Nothing counts yet." if risk is None else str(risk)
+    return _write(_page(title, lead, risk, verdict, parts), path)
+
+
+def report_scenario(
+    scenario: Scenario,
+    path: Any,
+    *,
+    command: str = "",
+    allow_code: bool = False,
+    ledger: Any = None,
+) -> Path:
+    """Answer every question of a scenario and write the report, but not over its input files; with
+    the ledger of its releases, if there is one.
+    """
     out = Path(path).resolve()
     data = scenario.population.get("data")
     inputs = [Path(scenario.name), *([] if data is None else [scenario.folder / str(data)])]
@@ -107,7 +123,13 @@ def report_scenario(
                 f"{path} is an input of this report; write the report to another file."
             )
     answers = answer(scenario, allow_code=allow_code)
-    return _write(page_of(answers, command), path)
+    page = page_of(answers, command)
+    if ledger is not None:
+        if out == ledger.path.resolve():
+            raise DpradError(f"{path} is the ledger; write the report to another file.")
+        kept = ledger_section(ledger.status())
+        page = replace(page, sections=(kept, *page.sections))
+    return _write(page, path)
 
 
 def html_of(answers: Answers, command: str = "") -> str:
@@ -165,10 +187,7 @@ def _page(
 
 
 def _render(page: Page) -> str:
-    try:
-        import jinja2
-    except ImportError:
-        raise DpradError("reports need jinja2: pip install jinja2.") from None
+    jinja2 = part("jinja2", "reports", "report")
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("dprad.show.report", "."),
         autoescape=True,
@@ -176,7 +195,7 @@ def _render(page: Page) -> str:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    return environment.get_template("report.html.j2").render(page=page, longest=LONGEST)
+    return str(environment.get_template("report.html.j2").render(page=page, longest=LONGEST))
 
 
 def _write(page: Page, path: Any) -> Path:

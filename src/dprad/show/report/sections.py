@@ -15,6 +15,7 @@ from dprad.model.audits import Audit
 from dprad.model.comparisons import Comparison
 from dprad.model.parameters import TV
 from dprad.model.results import Calibration, Risk
+from dprad.model.verdicts import judge
 from dprad.show import plots
 from dprad.show.plots.odds import grids
 from dprad.show.plots.style import svg
@@ -247,7 +248,8 @@ def keeps(scenario: Scenario, release: Release, question: Question) -> bool:
     """Whether a release stays within the accepted risk against an attacker."""
     limit = 1.0 if scenario.accepted is None else scenario.accepted
     try:
-        return release.risk(question, Sampling()).interval[1] <= limit
+        risk = release.risk(question, Sampling())
+        return judge([("", risk)], limit, worst=scenario.worst).outcome == "accepted"
     except DpradError:
         return False
 

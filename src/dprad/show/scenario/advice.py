@@ -87,7 +87,7 @@ def _keeps(
     for question in questions:
         risk = promised(releases, question)
         if risk is None or upper(risk, worst=scenario.worst) > scenario.accepted:
-            risk = together(releases, question, trials, worst=scenario.worst)
+            risk = together(releases, question, trials)
         kept = upper(risk, worst=scenario.worst) <= scenario.accepted
         if not (kept and sure(risk, scenario.accepted, worst=scenario.worst)):
             return False

@@ -9,22 +9,18 @@ from typing import Any, Literal
 from dprad.errors import DpradError, NoNoiseSufficesError, NothingToCalibrateError
 from dprad.exact import Sampling
 from dprad.game.question import Question
-from dprad.mechanisms.base import Mechanism
-from dprad.mechanisms.together import Together
 from dprad.model.audits import Audit
 from dprad.model.guarantees import REPLACE_ONE, PureDP
 from dprad.model.results import Calibration, Risk
 from dprad.model.verdicts import Verdict, judge, upper
 from dprad.runtime.functions import load
-from dprad.runtime.progress import tell
 from dprad.show.scenario.file import Scenario
 from dprad.show.scenario.release import Release
-from dprad.verbs.assess import answer as answer_of
+from dprad.verbs import together as verbs
 from dprad.verbs.audit import audit
+from dprad.verbs.together import Part
 
 CALLS = 20_000
-# Fewest draws for releases together, and about how many likelihoods are computed.
-FEWEST, WORK = 2_000, 1.5e7
 # Up to this many attackers, noise is calibrated for each.
 FEW = 4
 
@@ -207,53 +203,24 @@ def _jointly(scenario: Scenario) -> list[Risk]:
     """All releases together, for every attacker: from the composed promise, and by the joint
     posterior for the largest, until that is no longer the largest.
     """
-    releases, questions = scenario.releases, [question for _, question in scenario.questions]
-    risks = [promised(releases, question) for question in questions]
-    seen: dict[int, Risk] = {}
-    while True:
-        ends = [1.0 if risk is None else upper(risk, worst=scenario.worst) for risk in risks]
-        k = max(range(len(ends)), key=ends.__getitem__)
-        if k in seen:
-            return [risk for risk in risks if risk is not None]
-        tell("attackers", len(seen), len(questions))
-        seen[k] = risks[k] = together(releases, questions[k], worst=scenario.worst)
+    questions = [question for _, question in scenario.questions]
+    return verbs.jointly(
+        lambda question: _parts(scenario.releases, question), questions, worst=scenario.worst
+    )
 
 
-def together(
-    releases: Sequence[Release], question: Question, trials: int = 20_000, *, worst: bool = False
-) -> Risk:
-    """The risk of all releases together: by the joint posterior where all are mechanisms, and by
-    the composed promise; the smaller counts, on average or for the most exposed person.
-    """
-    if len(releases) == 1:
-        return releases[0].risk(question, Sampling())
-    subjects = [r.subject(question.prior, question.threat) for r in releases]
-    run = [m for m in subjects if isinstance(m, Mechanism)]
-    found = promised(releases, question)
-    if len(run) == len(subjects):
-        asked = list(zip(run, (r.query for r in releases), strict=True))
-        seen = Together.of(asked, question)
-        draws = int(min(trials, max(FEWEST, WORK / seen.reads_codes)))
-        if not seen.costly and draws * seen.reads_codes <= 2 * WORK:
-            exact = answer_of(seen, replace(question, query=None), Sampling(trials=draws))
-            if found is None or upper(exact, worst=worst) < upper(found, worst=worst):
-                found = exact
-    if found is None:
-        raise DpradError(
-            "the releases cannot be added up: one has neither a likelihood nor a promise."
-        )
-    return found
+def together(releases: Sequence[Release], question: Question, trials: int = 20_000) -> Risk:
+    """The risk of all releases together."""
+    return verbs.together(_parts(releases, question), question, Sampling(trials=trials))
 
 
 def promised(releases: Sequence[Release], question: Question) -> Risk | None:
     """What the composed promise of all releases allows; None if one promises nothing."""
-    subjects = [r.subject(question.prior, question.threat) for r in releases]
-    promises = [m.guarantee if isinstance(m, Mechanism) else m for m in subjects]
-    known = [p for p in promises if p is not None]
-    if len(known) < len(promises):
-        return None
-    promise = known[0].compose(*known[1:])
-    return answer_of(promise, replace(question, query=None), Sampling())
+    return verbs.promised(_parts(releases, question), question)
+
+
+def _parts(releases: Sequence[Release], question: Question) -> list[Part]:
+    return [(r.subject(question.prior, question.threat), r.query) for r in releases]
 
 
 def _plans(

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from dprad.data.source import Source
 from dprad.errors import DpradError, column
 from dprad.game.question import Question
 from dprad.mechanisms import catalogue
@@ -19,7 +20,7 @@ from dprad.model.parameters import UNITS
 from dprad.model.predicates import comparisons, is_predicate
 from dprad.model.priors import Prior
 from dprad.model.threats import Threat
-from dprad.show.scenario.population import attempt, columns_of, prior_of
+from dprad.show.scenario.population import attempt, columns_of, prior_of, source_of
 from dprad.show.scenario.release import Release
 from dprad.show.scenario.schema import Table, Wrong, structure
 from dprad.verbs.attackers import standard
@@ -92,6 +93,7 @@ class Scenario:
     decided: dict[str, str]
     audit: Table | None
     folder: Path
+    source: Source | None = None
 
     @property
     def threats(self) -> tuple[tuple[str, Threat], ...]:
@@ -196,7 +198,9 @@ def _meaning(checked: Table, text: str, folder: Path, wrong: Wrong) -> Scenario 
     usual: Table = {} if ("population", 0) in spoiled else {"unknown": True}
     population = checked.get("population", usual)
     prior = None
+    source = None
     if ("population", 0) not in spoiled:
+        source = source_of(population, folder)
         prior = attempt(lambda: prior_of(population, folder), ("population", 0), wrong)
     if not checked["releases"] and ("releases", 0) not in spoiled:
         wrong.add((), "there must be at least one [[releases]]: a mechanism, or a promise.")
@@ -231,6 +235,7 @@ def _meaning(checked: Table, text: str, folder: Path, wrong: Wrong) -> Scenario 
         decided={k: v for k, v in checked.get("accepted", {}).items() if k in DECIDED},
         audit=audit,
         folder=folder,
+        source=source,
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from dprad.data.files import Limits
 from dprad.data.overview import Seen, overview
+from dprad.data.source import Source
 from dprad.errors import DpradError
 from dprad.mechanisms import catalogue
 from dprad.model.parameters import EPSILON, MU, RHO
@@ -48,6 +49,7 @@ class Population:
     releases: tuple[Release, ...] = ()
     attackers: tuple[tuple[str, Threat], ...] = ()
     counted: bool = False  # whether it may be said that the table is the whole population
+    source: Source | None = None
 
     def whole(self) -> Population:
         """The same table, taken for the whole population."""
@@ -96,6 +98,7 @@ def of_scenario(scenario: Scenario) -> Population:
         scenario.releases,
         scenario.threats,
         "data" in about and "whole" not in about,
+        scenario.source,
     )
 
 
@@ -107,7 +110,9 @@ def from_file(path: str, name: str, columns: Sequence[str] | None = None) -> Pop
             f"Pick those that matter, {LIMITS.columns} at most."
         )
     try:
+        source = Source.of(path)
         prior = Prior.from_data(path, columns=columns, limits=LIMITS)
+        source = source.kept()
     except DpradError as error:
         raise _named(error, path, name) from None
     about = {"data": name} | ({} if columns is None else {"columns": list(columns)})
@@ -119,6 +124,7 @@ def from_file(path: str, name: str, columns: Sequence[str] | None = None) -> Pop
         f"dprad.Prior.from_data({name!r}{chosen})",
         _options(about),
         counted=True,
+        source=source,
     )
 
 

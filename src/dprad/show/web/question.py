@@ -215,6 +215,7 @@ class Question:
             decided={},
             audit=None,
             folder=Path(),
+            source=self.population.source,
         )
 
 

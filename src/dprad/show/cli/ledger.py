@@ -1,0 +1,352 @@
+"""dprad ledger: releases over time, what they add up to, and what the next one may be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import App, Parameter
+
+from dprad.errors import DpradError
+from dprad.mechanisms.catalogue import NUMBERS
+from dprad.show.cli import options
+from dprad.show.cli.options import OUTPUT, SUBJECT, listed
+from dprad.show.cli.output import ranked, show, show_json
+
+if TYPE_CHECKING:
+    from dprad.show.ledger import Ledger, Standing
+
+    Numbers = Any
+    _NONE: Any
+else:
+    Numbers = options.number_options(SUBJECT, *NUMBERS.values())
+    _NONE = Numbers()
+
+app = App(
+    name="ledger",
+    help=(
+        "Releases over time: what they add up to, and what the next one may be.\n\n"
+        "Example: dprad ledger init releases.jsonl --scenario scenario.toml"
+    ),
+    help_format="plaintext",
+)
+Adaptive = Annotated[bool, Parameter(group=OUTPUT, negative=())]
+Json = Annotated[bool, Parameter(group=OUTPUT, negative=())]
+Limit = Annotated[options.Share | None, Parameter(group=OUTPUT)]
+
+
+@app.command
+def init(path: Path = Path("releases.jsonl"), /, *, scenario: Path) -> int:
+    """Start a ledger for the population, the attackers and the accepted risk of a scenario.
+
+    Example: dprad ledger init releases.jsonl --scenario scenario.toml
+
+    Parameters
+    ----------
+    path
+        The file to start.
+    scenario
+        The scenario file; its releases count only once they are added.
+
+    """
+    from dprad.show.ledger import Ledger
+
+    if path.exists():
+        raise DpradError(f"{path} already exists; choose another name.")
+    Ledger(path, scenario=scenario)
+    show(f"Started {path}. Try: dprad ledger add {path} --name NAME")
+    return 0
+
+
+@app.command
+def add(
+    path: Path,
+    /,
+    *,
+    name: str,
+    mechanism: Annotated[str | None, Parameter(group=SUBJECT)] = None,
+    numbers: Numbers = _NONE,
+    neighbours: Annotated[str | None, Parameter(group=SUBJECT)] = None,
+    query: Annotated[str | None, Parameter(group=SUBJECT, help=options.QUERY)] = None,
+    like: str | None = None,
+    date: str | None = None,
+    state: Literal["planned", "published", "withdrawn"] = "planned",
+    unit: str = "person",
+    share: options.Share = 1.0,
+    data: Path | None = None,
+    dry_run: Annotated[bool, Parameter(negative=())] = False,
+    adaptive: Adaptive = False,
+    json: Json = False,
+) -> int:
+    """Add a release, or note that one was published or withdrawn; say what it adds.
+
+    Example: dprad ledger add releases.jsonl --name January --mechanism laplace --epsilon 1
+
+    What it is: --mechanism or a promise; else the release of the ledger called --like; else the
+    release of the scenario called --name. Exits with code 1 if all together exceed the accepted
+    risk; the release is in the ledger all the same, unless --dry-run.
+
+    Parameters
+    ----------
+    path
+        The ledger.
+    name
+        A name that no other release has; of one that is there, to change its --state.
+    mechanism
+        A mechanism, by short name.
+    numbers
+        The promise, or the amount of noise.
+    neighbours
+        replace-one or add-remove: what a promise compares.
+    query
+        What the mechanism reads.
+    like
+        Another release of the ledger, to be repeated.
+    date
+        When it is published, as 2030-01-31 (default: today).
+    state
+        planned, published or withdrawn. What was published counts even after it was withdrawn.
+    unit
+        Whose contribution the noise hides, if it is not a person.
+    share
+        The share of the population that it covers, as 0.2 or 20%.
+    data
+        The file with the data; its hash is kept.
+    dry_run
+        Only say what it would add.
+    adaptive
+        Count guarantees only: valid if releases are chosen after earlier ones were seen.
+    json
+        Print the standing as JSON.
+
+    """
+    from dataclasses import replace
+
+    from dprad.show.ledger import Ledger
+    from dprad.show.ledger.standing import standing_of
+
+    ledger = Ledger.open(path)
+    entries = ledger.entries
+    asked = replace(ledger.asked(), adaptive=adaptive)
+    if any(entry.name == name for entry in entries):
+        if dry_run or state == "planned":
+            raise DpradError(f"{name!r} is in the ledger already. Choose another name.")
+        ledger.mark(name, state)
+        return _told(ledger, standing_of(ledger.entries, asked), json, f"{name}: {state}.")
+    if state == "withdrawn":
+        raise DpradError(f"{name!r} is not in the ledger, so it cannot be withdrawn.")
+    given = {k.removeprefix("--"): v for k, v in options.given(numbers).items() if v is not None}
+    given |= {} if neighbours is None else {"neighbours": neighbours}
+    release = _release(ledger, name, like, mechanism, given, query)
+    about: dict[str, Any] = {"name": name, "date": date, "state": state, "unit": unit}
+    about |= {"share": share, "data": data}
+    made = ledger.made(release, **about)
+    made.release.check(asked.questions[0][1])
+    standing = standing_of((*entries, made), asked)  # refused before it is written
+    if not dry_run:
+        ledger.add(release, **about)
+    said = f"{name}: {'would be ' if dry_run else ''}{state}."
+    return _told(ledger, standing, json, said, name)
+
+
+def _release(
+    ledger: Ledger, name: str, like: str | None, mechanism: str | None, given: Any, query: Any
+) -> Any:
+    """What is published: as given, as another release of the ledger, or as the scenario says."""
+    from dprad.errors import one_of
+    from dprad.show.scenario import load
+    from dprad.show.scenario.release import Release
+
+    if ledger.scenario is None:
+        raise DpradError(f"{ledger.path} names no scenario; use dprad.Ledger in Python.")
+    scenario = load(ledger.scenario)
+    if mechanism is not None or given:
+        if like is not None:
+            raise DpradError("give --like, or a mechanism or promise, not both.")
+        return Release(name, mechanism, given, options.queried(query, scenario.prior))
+    if query is not None:
+        raise DpradError("--query needs --mechanism.")
+    if like is not None:
+        known = {entry.name: entry.release for entry in ledger.entries}
+        return known[one_of(like, "--like", known)]
+    planned = {release.name: release for release in scenario.releases}
+    if name not in planned:
+        raise DpradError(
+            f"say what {name!r} is: --mechanism or a promise, --like another release, or the name "
+            f"of a release of the scenario ({', '.join(planned)})."
+        )
+    return planned[name]
+
+
+@app.command
+def status(
+    path: Path,
+    /,
+    *,
+    max_risk: Limit = None,
+    worst: Annotated[bool, Parameter(group=OUTPUT, negative=())] = False,
+    adaptive: Adaptive = False,
+    out: Annotated[Path | None, Parameter(name=["--out", "-o"], group=OUTPUT)] = None,
+    json: Json = False,
+) -> int:
+    """What everything in the ledger adds up to, for every attacker.
+
+    Example: dprad ledger status releases.jsonl
+
+    Exits with code 1 if that exceeds the accepted risk, and with 3 if it cannot be told.
+
+    Parameters
+    ----------
+    path
+        The ledger.
+    max_risk
+        The accepted risk (default: that of the scenario).
+    worst
+        Whether it is for the most exposed person, not for the average over people.
+    adaptive
+        Count guarantees only: valid if releases are chosen after earlier ones were seen.
+    out
+        Also write a report, as HTML.
+    json
+        Print everything as JSON.
+
+    """
+    from dprad.show.ledger import Ledger
+
+    ledger = Ledger.open(path)
+    standing = ledger.status(max_risk=max_risk, worst=worst or None, adaptive=adaptive)
+    if out is not None:
+        from dprad.show.report.ledger import report_ledger
+
+        report_ledger(standing, out, title=f"Releases in {path.name}")
+    return _told(ledger, standing, json, f"{path}: {len(standing.entries):,} releases, of which "
+                 f"{len(standing.counted):,} count.")  # fmt: skip
+
+
+def _told(ledger: Ledger, standing: Standing, json: bool, first: str, name: str = "") -> int:
+    """Print a standing; the exit code."""
+    from dprad.model import explain
+    from dprad.model.verdicts import upper
+
+    if json:
+        show_json(standing.to_dict() | {"head": ledger.head})
+        return standing.code
+    lines = [first]
+    if standing.cases:
+        lines += ["", "All together, the extra risk of taking part, by attacker:"]
+        lines += ranked(standing.cases)
+        lines += ["", f"What each release added ({standing.strongest[0]}):"]
+        wide = max(len(step.entry.name) for step in standing.steps)
+        for step in standing.steps:
+            here = "  <- this one" if step.entry.name == name else ""
+            lines.append(
+                f"  {step.entry.date}  {step.entry.name.ljust(wide)}  {step.entry.state:<9}  "
+                f"{'+' if step.added >= 0 else '-'}{explain.above(abs(step.added))} to "
+                f"{explain.above(step.risk)}{here}"
+            )
+        lines += ["", *standing.notes()]
+        if standing.filtered is not None:
+            lines.append(
+                "If you also choose the noise of each release after seeing earlier outputs, count "
+                f"with {explain.above(upper(standing.filtered, worst=standing.asked.worst))}."
+            )
+    if standing.verdict is not None:
+        lines += ["", f"{standing.verdict.word}. {standing.verdict}"]
+    show("\n".join(lines))
+    return standing.code
+
+
+@app.command
+def plan(
+    path: Path,
+    /,
+    *,
+    like: str | None = None,
+    releases: options.Whole = 12,
+    weights: str | None = None,
+    max_risk: Limit = None,
+    worst: Annotated[bool, Parameter(group=OUTPUT, negative=())] = False,
+    adaptive: Adaptive = False,
+    out: Annotated[Path | None, Parameter(name=["--out", "-o"], group=OUTPUT)] = None,
+    json: Json = False,
+) -> int:
+    """What the next releases would cost, and the least noise that keeps the accepted risk.
+
+    Example: dprad ledger plan releases.jsonl --like January --releases 12
+
+    Exits with code 1 if they exceed it with the noise of now, or if no noise suffices.
+
+    Parameters
+    ----------
+    path
+        The ledger.
+    like
+        The release that is repeated (default: the last one).
+    releases
+        How many times.
+    weights
+        How much the error of each matters, separated by commas (default: all alike).
+    max_risk
+        The accepted risk (default: that of the scenario).
+    worst
+        Whether it is for the most exposed person, not for the average over people.
+    adaptive
+        Count guarantees only: valid if releases are chosen after earlier ones were seen.
+    out
+        Also draw the risk after each, as SVG.
+    json
+        Print everything as JSON.
+
+    """
+    from dprad.errors import NoNoiseSufficesError
+    from dprad.show.ledger import Ledger
+
+    each = None
+    if weights is not None:
+        try:
+            each = [float(w) for w in listed(weights, "--weights") or []]
+        except ValueError:
+            raise DpradError(f"--weights must be numbers, but is {weights!r}.") from None
+    try:
+        made = Ledger.open(path).plan(
+            like, releases=releases, weights=each, max_risk=max_risk, worst=worst or None,
+            adaptive=adaptive,
+        )  # fmt: skip
+    except NoNoiseSufficesError as error:
+        show(f"Not possible: {error}")
+        return 1
+    if out is not None:
+        from dprad.show.plots import plot_plan
+        from dprad.show.plots.style import svg
+
+        out.write_text(svg(lambda ax: plot_plan(made, ax), label="joint risk"), encoding="utf-8")
+    if json:
+        show_json(made.to_dict())
+    else:
+        show(str(made))
+    return 0 if made.affordable == len(made.values) else 1
+
+
+@app.command
+def verify(path: Path, /, *, head: str | None = None) -> int:
+    """Check that no line was edited, removed or moved.
+
+    Example: dprad ledger verify releases.jsonl
+
+    Parameters
+    ----------
+    path
+        The ledger.
+    head
+        A checksum that an earlier check printed: it must occur, so that nothing was cut off since.
+
+    """
+    from dprad.show.ledger import Ledger
+
+    ledger = Ledger.open(path)
+    lines = ledger.verify(head)
+    show(
+        f"{path} is as it was written: {lines - 1:,} lines after the first.\nKeep this checksum "
+        f"elsewhere, to notice lines that are cut off later: {ledger.head}"
+    )
+    return 0

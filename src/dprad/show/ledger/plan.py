@@ -1,0 +1,267 @@
+"""Plan: the least noise for the next releases, so that all together stay within the limit.
+
+One factor changes the noise of all new releases, and is found by bisection on the joint risk; the
+values found are rounded towards more noise and assessed again. Releases whose errors matter
+unequally (weights w) get noise whose standard deviation is proportional to ``w^-p``: with p = 1/4
+the weighted error is least for Gaussian noise on one value (precisions add up), with p = 1/3 where
+epsilons add up, and p = 0 is equal noise. The best of the three is taken. Costs about 20 joint
+assessments for each.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dprad.errors import DpradError, NoNoiseSufficesError, number, one_of, whole
+from dprad.exact.solution import Sampling
+from dprad.mechanisms.base import Mechanism
+from dprad.mechanisms.catalogue import NUMBERS
+from dprad.model import explain
+from dprad.model.parameters import TV
+from dprad.model.results import Risk
+from dprad.model.verdicts import judge, upper
+from dprad.runtime.progress import tell
+from dprad.show.ledger.entry import Entry
+from dprad.show.ledger.standing import Asked, joint
+
+# Exponents that are tried, the precision of a factor, how far it may go, and points of a curve.
+EXPONENTS, CLOSE, FAR, POINTS = (0.25, 1 / 3, 0.0), 1.01, 1e6, 12
+# Most releases that are planned at once.
+MOST = 1000
+# How risks are estimated during the search, and at its end, where they cannot be computed.
+ROUGH, FINAL = Sampling(trials=4_000), Sampling(trials=20_000, seed=1)
+_NONE = "no noise was found that keeps all releases within the accepted {:g}."
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """The result of `Ledger.plan`.
+
+    Parameters
+    ----------
+    like
+        The release that is repeated, with the noise of now.
+    parameter
+        What sets its noise: epsilon, sigma or mu.
+    values
+        The least noise of each new release.
+    attacker, risk
+        The strongest attacker against all releases, old and new, and their risk.
+    curve
+        Pairs (number of new releases, joint risk) with the noise of now.
+    errors
+        Of each new release, how far the noise stays within in 95 of 100 cases; None if unknown.
+    asked
+        The question.
+
+    """
+
+    like: Entry
+    parameter: str
+    values: tuple[float, ...]
+    attacker: str
+    risk: Risk
+    curve: tuple[tuple[int, float], ...]
+    errors: tuple[float | None, ...]
+    asked: Asked
+
+    @property
+    def affordable(self) -> int:
+        """How many of the computed points with the noise of now stay within the limit."""
+        limit = self.asked.max_risk
+        assert limit is not None
+        kept = 0
+        for count, risk in self.curve:
+            if risk > limit:
+                break
+            kept = count
+        return kept
+
+    def __str__(self) -> str:
+        asked, count = self.asked, len(self.values)
+        assert asked.max_risk is not None
+        now = self.like.numbers[self.parameter]
+        like = f"like {self.like.name!r} ({self.parameter} = {explain.amount(now)})"
+        lines = [f"Published again with the same noise, {like}, the joint extra risk is:"]
+        lines += [f"  after {k:>3} more: {explain.above(r)}" for k, r in self.curve]
+        if self.affordable == count:
+            lines.append(f"All {count} stay within the accepted {asked.max_risk:g}.")
+        else:
+            lines.append(
+                f"{self.affordable} of {count} stay within the accepted {asked.max_risk:g}."
+            )
+        few = list(dict.fromkeys(explain.amount(v) for v in self.values))
+        what = few[0] if len(few) == 1 else ", ".join(explain.amount(v) for v in self.values)
+        each = "" if count == 1 else f" for each of the {count}"
+        lines.append(f"The least noise that stays within it: {self.parameter} = {what}{each}.")
+        if self.errors[0] is not None:
+            far = [explain.amount(e) for e in self.errors if e is not None]
+            reach = far[0] if len(set(far)) == 1 else ", ".join(far)
+            lines.append(f"The noise then stays within {reach} in 95 of 100 cases.")
+        whose = "most exposed person" if asked.worst else "average over people"
+        lines.append(
+            f"Joint extra risk then, {whose}: {explain.above(upper(self.risk, worst=asked.worst))} "
+            f"({self.attacker})."
+        )
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as plain data."""
+        return {
+            "like": self.like.to_dict(),
+            "parameter": self.parameter,
+            "values": list(self.values),
+            "attacker": self.attacker,
+            "risk": self.risk.to_dict(),
+            "curve": [{"releases": k, "risk": r} for k, r in self.curve],
+            "affordable": self.affordable,
+            "errors": list(self.errors),
+            "max_risk": self.asked.max_risk,
+        }
+
+
+def planned(
+    entries: tuple[Entry, ...],
+    like: str | None,
+    asked: Asked,
+    releases: int,
+    weights: Sequence[float] | None,
+) -> Plan:
+    """The plan; refused if no noise suffices, because the past alone exceeds the limit."""
+    counted = [e for e in entries if e.counts]
+    if not counted:
+        raise DpradError("the ledger has no release to plan with: add one first.")
+    known = {e.name: e for e in entries}
+    base = counted[-1] if like is None else known[one_of(like, "like", known)]
+    count = whole(releases, "releases", low=1)
+    if count > MOST:
+        raise DpradError(f"releases must be at most {MOST:,}, but is {releases!r}.")
+    if asked.max_risk is None:
+        raise DpradError("a plan needs an accepted risk: give max_risk (--max-risk).")
+    if base.release.parameter == TV.name:
+        raise DpradError("a total variation cannot be planned: use a mechanism.")
+    if weights is not None and len(weights) != count:
+        raise DpradError(f"weights must be {count} numbers, one for each new release.")
+    matter = [number(w, "weights", low=1e-9) for w in weights or [1.0] * count]
+    now = joint(counted, asked, own=False)
+    if not _kept(now, asked):
+        raise NoNoiseSufficesError(
+            f"the releases of now already exceed the accepted {asked.max_risk:g}: no noise of "
+            "further ones can keep it."
+        )
+    most = joint([*counted, *(_at(base, 1.0, k) for k in range(count))], asked, own=False)
+    # along the way only those who gain most now, or at the end; at last all of them
+    led = _only(asked, {now[0][0], most[0][0]})
+    curve = _curve(counted, base, count, led)
+    tried = EXPONENTS if len(set(matter)) > 1 else EXPONENTS[-1:]
+    found = []
+    for p in tried:
+        pace = [w**p for w in matter]
+        made = _least(lambda t, pace=pace: [_at(base, t * f, k) for k, f in enumerate(pace)],  # type: ignore[misc]
+                      counted, led, asked)  # fmt: skip
+        found.append((sum(w * _error(e, asked) for w, e in zip(matter, made, strict=True)), made))
+    new = min(found, key=lambda pair: pair[0])[1]
+    attacker, risk = joint([*counted, *new], asked)[0]
+    parameter = base.release.parameter
+    values = tuple(float(e.numbers[parameter]) for e in new)
+    errors = tuple(_reach(e, asked) for e in new)
+    return Plan(base, parameter, values, attacker, risk, curve, errors, asked)
+
+
+def _kept(cases: Sequence[tuple[str, Risk]], asked: Asked) -> bool:
+    assert asked.max_risk is not None
+    return judge(cases, asked.max_risk, worst=asked.worst).outcome == "accepted"
+
+
+def _curve(
+    counted: list[Entry], base: Entry, count: int, asked: Asked
+) -> tuple[tuple[int, float], ...]:
+    """The joint risk after some of the new releases, with the noise of now."""
+    step = max(1, math.ceil(count / POINTS))
+    points = sorted({*range(0, count + 1, step), count})
+    result = []
+    for k in points:
+        tell("releases", k, count)
+        new = [_at(base, 1.0, j) for j in range(k)]
+        result.append(
+            (k, upper(joint([*counted, *new], asked, ROUGH, own=False)[0][1], worst=asked.worst))
+        )
+    return tuple(result)
+
+
+def _at(base: Entry, factor: float, place: int) -> Entry:
+    """A new release with less noise by this factor."""
+    parameter, rising = base.release.parameter, base.release.rising
+    now = float(base.numbers[parameter])
+    value = _digits(now * factor if rising else now / factor, rising)
+    if factor == 1.0:
+        value = now
+    limits = NUMBERS[parameter]
+    value = min(max(value, limits.low), limits.most)
+    numbers = {**base.numbers, parameter: value}
+    name = f"{base.name} +{place + 1}"
+    return replace(base, name=name, numbers=numbers, state="planned", seen=False)
+
+
+def _digits(value: float, rising: bool) -> float:
+    """Three digits, towards more noise."""
+    unit = 10.0 ** (math.floor(math.log10(value)) - 2)
+    count = math.floor(value / unit + 1e-9) if rising else math.ceil(value / unit - 1e-9)
+    return float(f"{count * unit:.3g}")
+
+
+def _only(asked: Asked, names: set[str]) -> Asked:
+    """The same question, about some of the attackers."""
+    return replace(asked, questions=tuple(case for case in asked.questions if case[0] in names))
+
+
+def _least(
+    make: Callable[[float], list[Entry]], counted: list[Entry], led: Asked, asked: Asked
+) -> list[Entry]:
+    """The releases with the least noise that keep the limit, first for some attackers, and at last
+    for all.
+    """
+
+    def keeps(factor: float) -> bool:
+        return _kept(joint([*counted, *make(factor)], led, ROUGH, own=False), led)
+
+    low = high = 1.0
+    if keeps(1.0):
+        while high < FAR and keeps(high * 2):
+            high *= 2
+        low, high = high, high * 2
+    else:
+        while low > 1 / FAR and not keeps(low / 2):
+            low /= 2
+        low, high = low / 2, low
+        if low < 1 / FAR:
+            raise NoNoiseSufficesError(_NONE.format(asked.max_risk))
+    while high / low > CLOSE:
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if keeps(middle) else (low, middle)
+    # again with other draws, and more of them
+    while not _kept(joint([*counted, *make(low)], asked, FINAL, own=False), asked):
+        low /= CLOSE
+        if low < 1 / FAR:
+            raise NoNoiseSufficesError(_NONE.format(asked.max_risk))
+    return make(low)
+
+
+def _error(entry: Entry, asked: Asked) -> float:
+    """The variance of a release, or what is proportional to it."""
+    question = asked.questions[0][1]
+    subject = entry.release.subject(question.prior, question.threat)
+    variance = subject.variance(1000) if isinstance(subject, Mechanism) else None
+    if variance is not None:
+        return float(variance)
+    value = float(entry.numbers[entry.release.parameter])
+    return value**-2 if entry.release.rising else value**2
+
+
+def _reach(entry: Entry, asked: Asked) -> float | None:
+    question = asked.questions[0][1]
+    subject = entry.release.subject(question.prior, question.threat)
+    return subject.error(0.95) if isinstance(subject, Mechanism) else None

@@ -1,0 +1,219 @@
+"""Standing: what the releases of a ledger add up to, and what each of them added."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dprad.errors import DpradError
+from dprad.exact.solution import Sampling
+from dprad.game.question import Question
+from dprad.model import explain
+from dprad.model.results import Risk
+from dprad.model.verdicts import Verdict, judge, upper
+from dprad.runtime.progress import tell
+from dprad.show.ledger.entry import PERSON, Entry
+from dprad.verbs.assess import answer
+from dprad.verbs.together import Part, filtered, jointly, promised, together
+
+# Most releases whose addition is computed, the last ones.
+STEPS = 12
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Asked:
+    """Attackers by name, each with a prepared question; the limit; what is counted."""
+
+    questions: tuple[tuple[str, Question], ...]
+    max_risk: float | None
+    worst: bool = False
+    adaptive: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One release in time: the joint risk up to it, the strongest attacker's."""
+
+    entry: Entry
+    risk: float
+    added: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Standing:
+    """The result of `Ledger.status`.
+
+    Parameters
+    ----------
+    entries
+        All releases of the ledger; `counted` are those that count.
+    cases
+        Pairs (attacker, risk of everything that counts, together), the largest first.
+    steps
+        For the last releases: the risk for the strongest attacker up to each, and what it added.
+    filtered
+        A risk that holds even if the noise of each release was chosen after earlier outputs were
+        seen, under a limit set beforehand; None if releases are not Gaussian or pure.
+    verdict
+        Whether the limit is kept; None without one.
+    asked
+        The question.
+
+    """
+
+    entries: tuple[Entry, ...]
+    cases: tuple[tuple[str, Risk], ...]
+    steps: tuple[Step, ...]
+    filtered: Risk | None
+    asked: Asked
+
+    @property
+    def counted(self) -> tuple[Entry, ...]:
+        """Releases that add to the risk."""
+        return tuple(entry for entry in self.entries if entry.counts)
+
+    @property
+    def strongest(self) -> tuple[str, Risk]:
+        """The attacker who gains most, and what."""
+        return self.cases[0]
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """Whether the limit is kept; None without one."""
+        if self.asked.max_risk is None or not self.cases:
+            return None
+        return judge(self.cases, self.asked.max_risk, worst=self.asked.worst)
+
+    @property
+    def code(self) -> int:
+        """The exit code of a command."""
+        return 0 if self.verdict is None else self.verdict.code
+
+    @property
+    def covered(self) -> float:
+        """At most this share of the population is in any release."""
+        return min(1.0, sum(entry.share for entry in self.counted))
+
+    def notes(self) -> list[str]:
+        """What a reader has to know about the numbers."""
+        lines = [
+            "The numbers are for somebody who is in all of these releases; fewer never tell more."
+        ]
+        if self.covered < 1.0:
+            everybody = self.covered * self.strongest[1].interval[1]
+            lines.append(
+                f"At most {100 * self.covered:.3g}% of the population are in any of them, so the "
+                f"average over the population is at most {explain.above(everybody)}, if those "
+                "covered are a random part of it."
+            )
+        smaller = [e.name for e in self.counted if e.unit != PERSON]
+        if smaller:
+            lines.append(
+                f"{len(smaller)} of them hide less than a person ({smaller[0]}: one "
+                f"{next(e.unit for e in self.counted if e.unit != PERSON)}): for somebody with "
+                "several, the risk is higher than it says here."
+            )
+        gone = [e.name for e in self.counted if e.state == "withdrawn"]
+        if gone:
+            lines.append(f"{len(gone)} withdrawn after publication still count: they were seen.")
+        kinds = {risk.kind for _, risk in self.cases}
+        lines.append(
+            "Guarantees were added up: this holds even if a release was chosen after earlier ones "
+            "were seen."
+            if self.asked.adaptive or kinds == {"upper-bound"}
+            else "This holds for releases that were fixed beforehand; if you choose releases after "
+            "seeing earlier ones, ask with adaptive (--adaptive)."
+        )
+        return lines
+
+    def to_dict(self) -> dict[str, Any]:
+        """The standing as plain data."""
+        return {
+            "releases": [entry.to_dict() | {"counts": entry.counts} for entry in self.entries],
+            "attackers": [{"attacker": name, "risk": r.to_dict()} for name, r in self.cases],
+            "steps": [{"name": s.entry.name, "risk": s.risk, "added": s.added} for s in self.steps],
+            "max_risk": self.asked.max_risk,
+            "worst": self.asked.worst,
+            "adaptive": self.asked.adaptive,
+            "filtered": None if self.filtered is None else self.filtered.rad,
+            "verdict": None if self.verdict is None else self.verdict.to_dict(),
+            "covered": self.covered,
+            "notes": self.notes() if self.cases else [],
+        }
+
+
+def parts_of(entries: Sequence[Entry], question: Question) -> list[Part]:
+    """Subjects and queries; equal releases share one subject."""
+    made: dict[str, Any] = {}
+    parts: list[Part] = []
+    for entry in entries:
+        key = f"{entry.mechanism} {sorted(entry.numbers.items())!r} {entry.query!r}"
+        if key not in made:
+            try:
+                made[key] = entry.release.subject(question.prior, question.threat)
+            except DpradError as error:
+                raise DpradError(f"{entry.name}: {error}") from None
+        parts.append((made[key], entry.query))
+    return parts
+
+
+def joint(
+    entries: Sequence[Entry], asked: Asked, sampling: Sampling | None = None, *, own: bool = True
+) -> tuple[tuple[str, Risk], ...]:
+    """The risk of these releases together, for every attacker; the largest first."""
+    if not entries:
+        return ()
+    names, questions = zip(*asked.questions, strict=True)
+    if asked.adaptive:
+        found = [promised(parts_of(entries, q), q) for q in questions]
+        if any(risk is None for risk in found):
+            raise DpradError("a release has no guarantee, so it cannot be counted adaptively.")
+        risks = [risk for risk in found if risk is not None]
+    else:
+        risks = jointly(
+            lambda q: parts_of(entries, q), questions, worst=asked.worst, sampling=sampling, own=own
+        )
+    cases = list(zip(names, risks, strict=True))
+    return tuple(sorted(cases, key=lambda case: -upper(case[1], worst=asked.worst)))
+
+
+def _one(parts: Sequence[Part], question: Question, asked: Asked) -> Risk:
+    """The same for one attacker."""
+    if not asked.adaptive:
+        return together(parts, question, own=asked.worst)
+    risk = promised(parts, question)
+    assert risk is not None  # joint would have refused
+    return risk
+
+
+def standing_of(entries: tuple[Entry, ...], asked: Asked) -> Standing:
+    """What counts, together, and what each of the last releases added."""
+    counted = sorted((e for e in entries if e.counts), key=lambda e: e.date)
+    cases = joint(counted, asked)
+    if not cases:
+        return Standing(entries, (), (), None, asked)
+    question = dict(asked.questions)[cases[0][0]]
+    parts = parts_of(counted, question)
+    first = max(0, len(counted) - STEPS)
+    before = 0.0 if first == 0 else upper(_one(parts[:first], question, asked), worst=asked.worst)
+    steps = []
+    for k in range(first, len(counted)):
+        tell("releases", k - first + 1, len(counted) - first)
+        last = k + 1 == len(counted)
+        risk = cases[0][1] if last else _one(parts[: k + 1], question, asked)
+        now = upper(risk, worst=asked.worst)
+        steps.append(Step(counted[k], now, now - before))
+        before = now
+    return Standing(entries, cases, tuple(steps), _filtered(counted, asked), asked)
+
+
+def _filtered(entries: Sequence[Entry], asked: Asked) -> Risk | None:
+    """The largest of all attackers; of a single release there is nothing to filter."""
+    risks = []
+    for _, question in asked.questions:
+        spent = filtered(parts_of(entries, question)) if len(entries) > 1 else None
+        if spent is None:
+            return None
+        risks.append(answer(spent, replace(question, query=None), Sampling()))
+    return max(risks, key=lambda risk: upper(risk, worst=asked.worst))
