@@ -4,7 +4,7 @@ CONSTRAINTS ?= constraints.txt
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test browser java check format lint docs bench scaling soundness fuzz mutation clean
+.PHONY: demo test browser java thorough check format lint docs bench scaling soundness fuzz mutation clean
 
 demo: $(VENV)/.demo  ## make the environment, install, answer "what does epsilon = 1 mean?", write a report
 	$(BIN)/dprad demo
@@ -18,6 +18,9 @@ lint: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+thorough: $(VENV)/.test  ## the same tests with all their random instances; takes three times as long
+	THOROUGH=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
 check: $(VENV)/.test  ## the quick part of the tests, for every day
 	$(BIN)/python -m pytest -x --ignore=tests/bounds/test_against_lp.py
@@ -64,7 +67,7 @@ $(VENV)/bin/python:
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
 $(VENV)/.demo: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m pip install --quiet --editable '.[report,tables]'
 	touch $@
 
 $(VENV)/.test: pyproject.toml | $(VENV)/bin/python

@@ -143,8 +143,8 @@ def job(task):
     )
 
 
-def measured(seeds, peers, only=""):
-    """Name -> floor, calls of ours, and of the peers."""
+def measured(seeds, peers, only, old):
+    """Name -> row: floor, calls of ours, and of the peers (as before if none is measured)."""
     chosen = [c for c in CASES if only in c.name]
     found = {}
     with ProcessPoolExecutor(2, initializer=threadpool_limits, initargs=(1,)) as pool:
@@ -152,14 +152,17 @@ def measured(seeds, peers, only=""):
             tasks = [("floor", case.name, 0), *(("ours", case.name, s) for s in range(seeds))]
             tasks += [(k, case.name, s) for k in ("event", "two") for s in range(peers)]
             results = list(pool.map(job, tasks))
-            parts = results[1 : 1 + seeds], results[1 + seeds : -peers], results[-peers:]
-            found[case.name] = (results[0][0], *parts)
-            print(row(case.name, *found[case.name]), flush=True)
+            mine, others = results[1 : 1 + seeds], results[1 + seeds :]
+            told = [calls(others[:peers]), calls(others[peers:])]
+            if not peers:
+                told = [c.strip() for c in old[case.name].split("|")[5:7]]
+            found[case.name] = row(case.name, results[0][0], mine, *told)
+            print(found[case.name], flush=True)
     return found
 
 
 def calls(values):
-    if values[0] is None:
+    if not values or values[0] is None:
         return "-"
     middle = float(np.median(values))
     return f"{middle:,.0f}" if middle < math.inf else f"over {MOST:,}"
@@ -168,7 +171,7 @@ def calls(values):
 def row(name, least, mine, chosen, two):
     ratio = float(np.median(mine)) / least
     return (
-        f"| {name} | {least:,.0f} | {calls(mine)} | {ratio:.1f} | {calls(chosen)} | {calls(two)} | "
+        f"| {name} | {least:,.0f} | {calls(mine)} | {ratio:.1f} | {chosen} | {two} | "
         f"{sum(v == math.inf for v in mine)} |"
     )
 
@@ -205,7 +208,7 @@ def page(rows, seeds, peers):
     day = datetime.now(UTC).date().isoformat()
     head = (
         f"Measured on {day} by `benchmarks/bench_audit.py --calls --out docs`: medians over "
-        f"{seeds} seeds (peers: {peers}) at {1 - ALPHA:.0%}.\n\n"
+        f"{seeds} seeds (peers: {peers or 3}) at {1 - ALPHA:.0%}.\n\n"
         "| mechanism | floor | dprad | ratio | fixed event | LDP Auditor | missed |\n"
         "|---|---|---|---|---|---|---|"
     )
@@ -216,8 +219,8 @@ def main(out, seeds, peers, only=""):
     """Rows of mechanisms that are not measured now stay: a run may be cut in pieces."""
     path = Path(out or ".") / "audit-benchmark.md"
     text, _, before = (path.read_text() if out else "").partition(MARK)
-    fresh = {name: row(name, *values) for name, values in measured(seeds, peers, only).items()}
     old = {line.split("|")[1].strip(): line for line in before.splitlines() if line[:2] == "| "}
+    fresh = measured(seeds, peers, only, old)
     rows = {c.name: r for c in CASES if (r := fresh.get(c.name, old.get(c.name))) is not None}
     print("\n".join(summary(rows)))
     if out:

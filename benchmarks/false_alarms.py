@@ -37,6 +37,19 @@ def revealed(z, rng, delta=0.05):
     return np.where(rng.random(len(z)) < delta, 2 + z, response(z, rng))
 
 
+def ten_answers(z, rng):
+    """Ten randomised responses, each with a tenth of epsilon 1; half of them are about the other
+    record.
+    """
+    told = np.where(np.arange(10) < 5, z[:, None], 1 - z[:, None])
+    return np.where(rng.random(told.shape) < 1 / (1 + math.exp(-0.1)), told, 1 - told)
+
+
+def in_range(z, rng):
+    """Laplace, epsilon 1, cut off where the same is known of both: a third at either end."""
+    return np.clip(z + rng.laplace(size=len(z)), 0.0, 1.0)
+
+
 def in_or_out(record, rng):
     """A count, with the person or without."""
     return (record is not None) + rng.laplace()
@@ -53,6 +66,8 @@ def truth_or_coin(record, rng):
 TOLD_APART = {
     "randomised response, epsilon 1": (PureDP(1.0, **REPLACE), response),
     "Laplace, epsilon 1": (PureDP(1.0, **REPLACE), lambda z, rng: z + rng.laplace(size=len(z))),
+    "Laplace, kept within a range": (PureDP(1.0, **REPLACE), in_range),
+    "ten randomised answers": (PureDP(1.0, **REPLACE), ten_answers),
     "Laplace, two numbers": (
         PureDP(2.0, **REPLACE), lambda z, rng: z[:, None] + rng.laplace(size=(len(z), 2))
     ),

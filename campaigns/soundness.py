@@ -9,6 +9,9 @@
 6. One release is itself, two tell no less than one, over all mechanisms.
 7. No pair of records, and no random prior, is riskier than the worst prior that was found.
 8. Bounds of tiny promises stay above what is attained, by 40-digit arithmetic.
+9. Bounds from divergences stay above mechanisms with these divergences, whose best is a program,
+   and above random channels; total variation stays below Pinsker's.
+10. Promises for groups stay above the profiles of random chains of neighbours.
 
     python campaigns/soundness.py [--scale 1.0] [--seed 0] [--out docs/soundness.md]
 """
@@ -26,11 +29,13 @@ import numpy as np
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
 from dprad import (
+    ZCDP,
     ApproxDP,
     DpradError,
     GaussianDP,
     Prior,
     PureDP,
+    RenyiDP,
     Threat,
     assess,
     audit,
@@ -41,7 +46,16 @@ from dprad import (
 )
 from dprad.game.game import play
 from dprad.mechanisms import catalogue
-from oracles import gaussian_gap, gaussian_optimum, lp_optimum, random_channel, random_instance
+from oracles import (
+    brute_force,
+    gaussian_gap,
+    gaussian_optimum,
+    lp_optimum,
+    moment_optimum,
+    random_channel,
+    random_instance,
+    renyi,
+)
 
 EPSILONS = (0.0, 1e-15, 1e-12, 1e-9, 0.1, 0.5, 1.0, 2.0, 5.0, 20.0, 38.0, 41.2, 80.0, 300.0, 700.0)
 SLACK = 1e-9  # of the value
@@ -259,6 +273,53 @@ def tiny_promises(rng, seen):
     return ""
 
 
+def divergences_hold(rng, seen):
+    """Half by the program for equal records, half by random channels with any question."""
+    near = {"neighbours": "replace-one"}
+    if rng.random() < 0.5:
+        m, everything = int(rng.integers(2, 30)), bool(rng.random() < 0.5)
+        rho = float(10.0 ** rng.uniform(-3.5, 0.9))
+        promise, truth = ZCDP(rho, **near), moment_optimum(m, everything, rho)
+        game = play(Prior.uniform(m), Threat(knows="everything" if everything else "nothing"))
+        seen["program"] += 1
+    else:
+        m = int(rng.integers(2, 5))
+        instance = random_instance(rng, m)
+        channel = random_channel(rng, m, int(rng.integers(2, 6)))
+        channel = 0.98 * channel + 0.02 / channel.shape[1]
+        orders = 1.0 + np.geomspace(0.02, 60.0, 24)
+        pairs = [(a, b) for a in channel for b in channel]
+        limits = np.max([renyi(a, b, orders) for a, b in pairs], axis=0)
+        promise, truth = RenyiDP(orders, limits, **near), brute_force(instance, channel)[0]
+        game = play(instance.prior, instance.threat)
+        seen["channel"] += 1
+    if promise.tv > np.sqrt(promise.kl / 2):
+        return f"{promise}: total variation {promise.tv} above Pinsker's"
+    for b in bounds.evaluate(promise, game):
+        if b.measure == "rad" and b.value is not None and b.value < truth * (1 - 1e-6) - 1e-12:
+            return f"{b.name} {b.value} < {truth}: {promise}, {game}"
+    return ""
+
+
+def groups_hold(rng, seen):
+    from model.test_units import AR, EPS, RO, chain, profile, promises_of
+
+    size = int(rng.integers(2, 7))
+    near = AR if rng.random() < 0.5 else RO
+    laws = chain(rng, 2 * size, int(rng.integers(2, 5)))
+    for promise in promises_of(laws, near):
+        seen[near["neighbours"]] += 1
+        grouped = promise.group(size)
+        cases = [(laws[k + size], laws[k], grouped) for k in range(size)]
+        if near == AR:
+            cases.append((laws[2 * size], laws[0], grouped.replace_one()))
+        for p, q, held in cases:
+            true = np.maximum(profile(p, q), profile(q, p))
+            if np.any(held.delta(EPS) < true - 1e-12):
+                return f"{promise}.group({size}): {laws.tolist()}"
+    return ""
+
+
 CHECKS = {
     "exact below every bound": (exact_below_bounds, 20_000),
     "linear program below every bound": (program_below_bounds, 4_000),
@@ -268,6 +329,8 @@ CHECKS = {
     "one release is itself, two tell no less": (releases_add_up, 3_000),
     "nothing riskier than the worst prior": (worst_is_worst, 100),
     "tiny promises": (tiny_promises, 400),
+    "divergences": (divergences_hold, 1_000),
+    "groups of records": (groups_hold, 500),
 }
 
 

@@ -214,3 +214,36 @@ def gaussian_optimum(mu, m):
             lambda t: _between(_quantile((1 - t) / size), width) - t, (start, start * 0.99)
         )
         return float(t * (size - 1) / size)
+
+
+# -- Rényi divergences ---------------------------------------------------------------------------
+def renyi(p: np.ndarray, q: np.ndarray, orders: np.ndarray) -> np.ndarray:
+    """The divergence of p from q at these orders; order 1 is Kullback-Leibler."""
+    with np.errstate(divide="ignore"):
+        log_p, log_q = np.log(p), np.log(q)
+    plain = float(np.sum(np.where(p > 0, p * (log_p - log_q), 0.0)))
+    moment = np.log(np.exp(np.outer(orders, log_p) + np.outer(1 - orders, log_q)).sum(axis=1))
+    return np.where(orders == 1, plain, moment / np.where(orders == 1, np.inf, orders - 1))
+
+
+def moment_optimum(m: int, everything: bool, rho: float) -> float:
+    """The largest RAD of a family of mechanisms that are rho-zero-concentrated, m equal records.
+
+    A public level has a ratio r, and a random set of w records holds the true one so much more
+    often that a pair has masses q, r q and 1 - q - r q at the ratios r, 1/r and 1: RAD and the
+    moments are linear in the masses q of the levels. Orders are read densely, with a margin.
+    """
+    r = np.exp(np.linspace(0.0, 9.0 * np.sqrt(rho) + rho, 241)[1:])
+    w = np.arange(1, m)[:, None] if everything else np.ones((1, 1))
+    cost = (m / w + r * m / (m - w)).min(axis=0)
+    rows, limits = [(m - 1) / m * cost, (r - 1) * np.log(r)], [1.0, rho]
+    for k in 1.0 + np.geomspace(0.003, 40.0, 140) / np.sqrt(rho):
+        log_moment = (k - 1) * k * rho * (1 - 1e-4)
+        if log_moment < 300:
+            rows.append(np.expm1(k * np.log(r)) + r * np.expm1(-k * np.log(r)))
+            limits.append(np.expm1(log_moment))
+    # a mass that alone breaks a limit by far is zero
+    share = np.minimum(np.array(rows) / (r - 1) / np.array(limits)[:, None], 1e9)
+    found = linprog(-np.ones(len(r)), A_ub=share, b_ub=np.ones(len(limits)))
+    assert found.status == 0, found.message
+    return -found.fun * (m - 1) / m

@@ -34,6 +34,7 @@ from dprad import (
 from dprad.data.files import Limits
 from dprad.show.cli import main
 from dprad.show.report import report
+from effort import some
 
 SECRETS = ("Zyxwvut", "Quuxitis", "918273", "Plugh")
 ONE = PureDP(1.0, neighbours="replace-one")
@@ -596,7 +597,7 @@ def shared(folder, capsys, scale):
 def test_every_range_gives_the_same_report(tmp_path, capsys):
     """Risks do not depend on the unit, so that whatever differs would tell the range."""
     one = shared(tmp_path, capsys, 1)
-    for scale in (0.25, 3, 700):
+    for scale in (700, 0.25, 3)[: some(3, 1)]:
         assert shared(tmp_path, capsys, scale) == one
     assert "times the range" in one[0] and "times the range" in one[1]
     assert "times the range of the data" in one[2]
@@ -1013,11 +1014,13 @@ def test_why_there_is_no_noise_does_not_tell_the_range(tmp_path):
     from dprad.show.report.published import WHY, _note, why
     from dprad.show.scenario.answers import Reason
 
-    prior = Prior.from_counts({0: 1, 18_273_645: 1})
+    mixed = {("a", 0): 1, ("b", 7): 1, ("a", 18_273_645): 1}
+    prior = Prior.from_counts(mixed, columns=["t", "x"])
     for noise in (mechanisms.Geometric, mechanisms.DiscreteGaussian):
         given = {"epsilon": 1.0} if noise is mechanisms.Geometric else {"sigma": 1e3}
+        asked = {"prior": prior, "threat": Threat(target=["t"]), "query": "x"}
         with pytest.raises(DpradError, match="too many outputs") as error:
-            assess(noise(**given, sensitivity=50_000_000), prior=prior)
+            assess(noise(**given, sensitivity=50_000_000), **asked)
         assert not re.search(r"1\.8\d*e|\d{5}", str(error.value))
     assert why(Reason("a range of 918273", "error")) == WHY["error"]
     assert silent(_note("no model-based estimate: a range of 918273"))
@@ -1026,7 +1029,7 @@ def test_why_there_is_no_noise_does_not_tell_the_range(tmp_path):
 def test_limits_of_a_search_do_not_tell_the_range(tmp_path, capsys):
     """The search range is in units of the default sensitivity, which is the range of the data."""
     (tmp_path / "pay.csv").write_text("pay\n0\n918273\n")
-    command = f"calibrate --mechanism gaussian --max-risk 0.9 --data {tmp_path}/pay.csv"
+    command = f"calibrate --mechanism gaussian --max-risk 0.9 --whole --data {tmp_path}/pay.csv"
     code, said = run(command.split(), capsys)
     assert code == 2 and "every sigma" in said and not re.search(r"9\.?18", said), said
     with pytest.raises(DpradError, match="sensitivity must cover") as error:

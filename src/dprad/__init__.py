@@ -23,11 +23,13 @@ if TYPE_CHECKING:
     from dprad.model.comparisons import Comparison
     from dprad.model.groups import Group, Groups
     from dprad.model.guarantees import (
+        ZCDP,
         ApproxDP,
         GaussianDP,
         Guarantee,
         Profile,
         PureDP,
+        RenyiDP,
         TotalVariation,
     )
     from dprad.model.priors import Prior
@@ -44,12 +46,14 @@ if TYPE_CHECKING:
     from dprad.verbs.by_group import by_group
     from dprad.verbs.calibrate import calibrate
     from dprad.verbs.compare import compare
+    from dprad.verbs.least_error import least_error
     from dprad.verbs.simulate import simulate
     from dprad.verbs.worst_prior import worst_prior
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "ZCDP",
     "ApproxDP",
     "Audit",
     "Bound",
@@ -64,6 +68,7 @@ __all__ = [
     "Prior",
     "Profile",
     "PureDP",
+    "RenyiDP",
     "Risk",
     "Threat",
     "TotalVariation",
@@ -78,6 +83,7 @@ __all__ = [
     "calibrate",
     "compare",
     "datasets",
+    "least_error",
     "mechanisms",
     "memory",
     "optimal_attack",
@@ -96,7 +102,7 @@ _HOME = {
     "report": "show.report",
     "Ledger": "show.ledger",
     **{verb: f"verbs.{verb}" for verb in ("assess", "audit", "by_group", "calibrate", "compare")},
-    **{verb: f"verbs.{verb}" for verb in ("simulate", "worst_prior")},
+    **{verb: f"verbs.{verb}" for verb in ("least_error", "simulate", "worst_prior")},
     "audit_outputs": "verbs.audit.recorded",
     **dict.fromkeys(["training_risks", "TrainingRisk"], "training.risks"),
     **dict.fromkeys(["DpradError", "show_records"], "errors"),
@@ -107,9 +113,10 @@ _HOME = {
     **dict.fromkeys(["Bound", "Calibration", "Risk", "WorstPrior"], "model.results"),
     "Comparison": "model.comparisons",
     **dict.fromkeys(
-        ["ApproxDP", "GaussianDP", "Guarantee", "Profile", "PureDP", "TotalVariation"],
+        ["ApproxDP", "GaussianDP", "Guarantee", "Profile", "PureDP", "RenyiDP"],
         "model.guarantees",
     ),
+    **dict.fromkeys(["TotalVariation", "ZCDP"], "model.guarantees"),
 }
 _MODULES = {
     **{name: name for name in ("accounting", "attacks", "mechanisms")},

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from importlib import import_module
 from typing import Any
 
 
@@ -106,6 +107,15 @@ def column(value: Any, columns: Iterable[str], *, name: str) -> str:
     raise DpradError(f"{name} names the column {value!r}, which is not there. {hint}")
 
 
+def part(module: str, what: str, extra: str) -> Any:
+    """A module that not everybody installs; or a sentence that says how to."""
+    try:
+        return import_module(module)
+    except ImportError:
+        name = module.partition(".")[0]
+        raise DpradError(f"{what} need {name}: pip install 'dprad[{extra}]'.") from None
+
+
 def did_you_mean(value: Any, names: Iterable[str]) -> str:
     """A suggestion, or an empty string."""
     close = difflib.get_close_matches(str(value), [str(n) for n in names], n=1, cutoff=0.7)
@@ -124,8 +134,9 @@ _SHOWN: ContextVar[bool] = ContextVar("dprad_show_records", default=False)
 def show_records(show: bool = True) -> Iterator[None]:
     """Allow messages and notes to show the values of records, which helps to find a mistake.
 
-    Outside this context, nothing that dprad prints or writes contains a record's value; records are
-    named by their position instead.
+    Outside this context, messages, notes and reports contain no record's value; records are named
+    by their position instead. Only a table by group (`by_group`, ``--by``) names what it was asked
+    for.
 
     Parameters
     ----------

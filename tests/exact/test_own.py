@@ -29,6 +29,7 @@ from dprad.mechanisms import (
     Staircase,
     SubsetSelection,
 )
+from effort import some
 from oracles import brute_force, lp_optimum, of_a_group, random_channel, random_instance
 
 LP = 1e-7
@@ -38,7 +39,7 @@ def tv(channel, pi):
     return np.abs(channel - pi @ channel).sum(axis=1) / 2
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(some(30, 6)))
 def test_groups_equal_brute_force(seed):
     rng = np.random.default_rng(seed)
     for _ in range(60):
@@ -54,7 +55,7 @@ def test_groups_equal_brute_force(seed):
         assert risk.worst == pytest.approx(tv(channel, instance.pi)[inside].max(), abs=1e-11)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(some(8, 3)))
 def test_groups_of_every_mechanism(seed):
     """The solvers of families against sums over all outputs, or fine cells of them."""
     rng = np.random.default_rng(seed)
@@ -93,7 +94,7 @@ def channels(rng, m):
     yield geometric, (1 - a) / (1 + a) * a**far, 1e-4
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(some(6, 2)))
 def test_no_bound_for_a_group_falls_below_the_program(seed):
     rng = np.random.default_rng(100 + seed)
     for _ in range(60):
@@ -194,7 +195,7 @@ def test_very_many_values_are_bounded():
         Laplace(epsilon=2.0, sensitivity=100.0), Gaussian(sigma=40.0, sensitivity=100.0)
     ):  # fmt: skip
         own = own_risks(mechanism, values, pi, Sampling())
-        assert own.kind == "upper-bound"
+        assert own.kind == ("exact" if isinstance(mechanism, Laplace) else "upper-bound")
         t = np.linspace(-1000.0, 1100.0, 60_001)
         step = t[1] - t[0]
         density = [

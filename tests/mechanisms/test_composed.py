@@ -72,8 +72,11 @@ def test_one_release_is_itself_and_two_tell_no_less(name, prior, value):
 
 
 def weak(mechanism):
-    noise = "sigma" if hasattr(mechanism, "sigma") else "epsilon"
-    return replace(mechanism, **{noise: 1e4 if noise == "sigma" else 0.01})
+    noise = mechanism.noise.name
+    changed = {noise: {"sigma": 1e4, "f": 0.999}.get(noise, 0.01)}
+    if hasattr(mechanism, "epsilon_one"):
+        changed["epsilon_one"] = 0.005
+    return replace(mechanism, **changed)
 
 
 @pytest.mark.parametrize("epsilon", [60.0, 80.0, 200.0, 700.0])

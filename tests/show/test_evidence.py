@@ -216,9 +216,17 @@ def test_never_over_what_is_not_ours(tmp_path, monkeypatch):
     (full / "notes.txt").write_text("mine")
     with pytest.raises(DpradError, match="not an evidence pack"):
         pack(PLAIN, tmp_path, "full")
+    (full / "notes.txt").unlink()
+    (full / "report.html").mkdir()
+    (full / "report.html" / "notes.txt").write_text("mine")
+    with pytest.raises(DpradError, match="not an evidence pack"):
+        pack(PLAIN, tmp_path, "full")
+    (full / "results.json").write_text("[" * 100_000)
+    with pytest.raises(DpradError, match="not an evidence pack"):
+        pack(PLAIN, tmp_path, "full")
     with pytest.raises(DpradError, match="make it first"):
         pack(PLAIN, tmp_path, "no/such")
-    assert (full / "notes.txt").read_text() == file.read_text() == "mine"
+    assert (full / "report.html" / "notes.txt").read_text() == file.read_text() == "mine"
 
 
 def test_an_earlier_pack_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):

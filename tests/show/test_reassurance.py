@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -117,6 +118,48 @@ def test_a_doubtful_prior_of_a_group_counts_as_one_person():
     assert group.any_prior[0] == pytest.approx(np.tanh(0.5), abs=1e-6)
     tiny = Gaussian(sigma=1e-300, sensitivity=300.0)  # too little noise to promise anything
     assert assess(tiny, prior=prior, query="number").any_prior == (1.0, 1.0)
+
+
+def test_calibration_is_for_every_attacker(unique, capsys):
+    """The noise is enough for the strongest of a standard set, not for the weakest."""
+    known = ["calibrate", "--max-risk", "0.1", "--mechanism", "grr", "--uniform", "2"]
+    assert code([*known, "--json"]) == 0
+    plan = json.loads(capsys.readouterr().out)
+    assert {case["attacker"] for case in plan["attackers"]} == {STRANGER, INSIDER}
+    assert max(case["risk"]["rad"] for case in plan["attackers"]) == pytest.approx(0.1, abs=1e-6)
+    table = ["calibrate", "--max-risk", "0.1", "--promise", "pure", "--neighbours", "replace-one"]
+    table += ["--data", unique]
+    assert code([*table, "--whole", "--json"]) == 0
+    plan = json.loads(capsys.readouterr().out)
+    assert len(plan["attackers"]) > 2
+    assert max(case["risk"]["interval"][1] for case in plan["attackers"]) <= 0.1
+    weaker = calibrate(PureDP, max_risk=0.1, prior=Prior.from_data(unique, whole=True),
+                       neighbours="replace-one")  # fmt: skip
+    assert plan["value"] < 0.9 * weaker.value
+
+
+def test_calibration_does_not_trust_a_doubtful_prior(unique, capsys):
+    """What is found passes the gate of `assess`, which holds for every population."""
+    table = ["--neighbours", "replace-one", "--data", unique]
+    assert code(["calibrate", "--max-risk", "0.1", "--promise", "pure", *table]) == 0
+    said = capsys.readouterr().out
+    assert "enough for every population" in said and "Any less" not in said
+    value = re.search(r"epsilon = ([0-9.]+)", said)[1]
+    assert code(["assess", "--epsilon", value, "--max-risk", "0.1", *table]) == 0
+    more = f"{float(value) * 1.01}"
+    assert code(["assess", "--epsilon", more, "--max-risk", "0.1", *table]) != 0
+    plan = calibrate(PureDP, max_risk=0.1, prior=Prior.unknown(), neighbours="replace-one",
+                     threat=Threat(knows="everything"))  # fmt: skip
+    assert float(value) == pytest.approx(plan.value, rel=1e-3)
+
+
+def test_weights_do_not_hide_unique_rows():
+    """A weight says how many people a row stands for, not that it was seen more often."""
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame({"number": range(100), "weight": [3.0] * 100})
+    assert Prior.from_data(table, columns=["number"], weight="weight").once == 1.0
+    table["number"] //= 2
+    assert Prior.from_data(table, columns=["number"], weight="weight").once == 0.0
 
 
 def test_several_releases_are_added_up():

@@ -222,7 +222,7 @@ GRR = "\n[[releases]]\nmechanism='grr'\nepsilon=1"
         ("population = 3" + MU, r"written as \[population\]"),
         ("[releases]\nepsilon=1", r"written as \[\[releases\]\]"),
         ("[[releases]]\nepsilon=1", "neighbours is missing"),
-        ("[[releases]]\nneighbours='add-remove'", "one of epsilon, mu and tv"),
+        ("[[releases]]\nneighbours='add-remove'", "one of epsilon, mu, rho and tv"),
         ("[[releases]]\nmu=1\ndelta=0.1\nneighbours='add-remove'", "delta goes with epsilon"),
         ("[[releases]]\nmu=1\nclamp=[0,1]\nneighbours='add-remove'", "needs a mechanism"),
         ("[[releases]]\nmechanism='grr'", "grr needs epsilon"),
@@ -275,6 +275,27 @@ def test_names_of_promises(tmp_path):
         "a promise (mu = 1, add-remove)",
         "a promise (mu = 2, add-remove)",
     ]
+
+
+def test_units_and_unstated_neighbours(tmp_path):
+    """A promise per day for two days, of a household of three; judged by the worse reading."""
+    units = MU.replace("mu=1", "mu=0.1\ntimes=4\npeople=3").replace("add-remove", "unknown")
+    found = read(units + "\n[accepted]\nrisk=0.3", tmp_path)
+    made = found.releases[0].subject(found.prior, found.threats[0][1])
+    assert made.mu == pytest.approx(0.6) and made.neighbours == "unknown"
+    answers = scenario.answer(found)
+    assert answers.code == 0 and max(answers.joint[0].readings.values()) == answers.joint[0].rad
+    plan = answers.plans[0][0]
+    assert plan.parameter == "mu" and plan.mechanism.mu == pytest.approx(6 * plan.value)
+    rho = read("[[releases]]\nrho=0.1\nneighbours='replace-one'", tmp_path).releases[0]
+    assert rho.parameter == "rho" and rho.rising
+    for text, words in (
+        (MU + "\ntimes=0", "times must be"),
+        (MU + "\npeople=1.5", "people must be"),
+        ("[population]\nuniform=3" + GRR + "\ntimes=3", "'times' does not apply to grr"),
+    ):
+        with pytest.raises(DpradError, match=words):
+            read(text, tmp_path)
 
 
 def test_files(tmp_path):

@@ -83,7 +83,7 @@ def optimal_attack(
 
 def best_attack(mechanism: Mechanism, question: Question) -> OptimalAttack:
     """The same for a prepared question."""
-    game = question.table("optimal_attack")
+    game, mechanism = question.table("optimal_attack"), mechanism.prepared(question)
     if not mechanism.likelihood:
         kind = mechanism.describe()["kind"]
         raise DpradError(

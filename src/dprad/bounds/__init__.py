@@ -16,13 +16,14 @@ from dprad.bounds.absent import theorem_e1, theorem_e2
 from dprad.bounds.absent_prior import proposition_f
 from dprad.bounds.optimum import proposition_w, theorem_b
 from dprad.bounds.perfect import corollary_2, theorem_4
+from dprad.bounds.renyi import theorem_c_moments
 from dprad.bounds.rero import balle, hayes
 from dprad.bounds.static import proposition_g
 from dprad.bounds.total_variation import theorem_1
 from dprad.bounds.tradeoff import proposition_1, theorem_3, theorem_3_finite
 from dprad.bounds.unified import theorem_c
 from dprad.game.game import Classes, Game
-from dprad.model.guarantees import ADD_REMOVE, GaussianDP, Guarantee
+from dprad.model.guarantees import REPLACE_ONE, GaussianDP, Guarantee
 from dprad.model.results import Bound
 
 # What a bound may need, and the reason given if it is missing.
@@ -32,6 +33,7 @@ NEEDS = {
     "classes": "holds only if each guess is right about one class of records",
     "uniform": "holds only for equally likely classes",
     "add-remove": "needs an add-remove promise",
+    "moments": "needs a Rényi or zero-concentrated promise",
     "static": "holds for one Gaussian release, not for every mechanism with this promise "
     "(set GaussianDP(..., static=True) if it is one)",
 }
@@ -64,6 +66,14 @@ TABLE = (
         theorem_b,
     ),
     Row("theorem-c", "unified bound (Theorem C)", _NEW, (), _SWAP, theorem_c),
+    Row(
+        "theorem-c-moments",
+        "unified bound from divergences (Theorem C)",
+        _NEW,
+        ("moments",),
+        _SWAP,
+        theorem_c_moments,
+    ),
     Row("proposition-w", "water-filling (Proposition W)", _NEW, _PERFECT, _SWAP, proposition_w),
     Row("theorem-e1", "absent record (E1)", _NEW, ("add-remove",), _GIVEN, theorem_e1),
     Row("theorem-e2", "absent record (E2)", _NEW, ("add-remove",), _GIVEN, theorem_e2),
@@ -119,7 +129,9 @@ def evaluate(guarantee: Guarantee, game: Game) -> tuple[Bound, ...]:
         "nothing": game.nothing_known,
         "classes": game.singletons,
         "uniform": game.uniform,
-        "add-remove": guarantee.neighbours == ADD_REMOVE,
+        # read either way, what holds for add-remove holds: any record may stand for "absent"
+        "add-remove": guarantee.neighbours != REPLACE_ONE,
+        "moments": guarantee.moments,
         "static": isinstance(guarantee, GaussianDP) and guarantee.static,
     }
     rows = []

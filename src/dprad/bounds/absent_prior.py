@@ -15,35 +15,82 @@ vertices are the only places where the inner maximum can be.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 
 from dprad.game.game import Classes
 from dprad.model.guarantees import Guarantee
-from dprad.numerics.arrays import complements
+from dprad.model.privacy_loss import PrivacyLoss
+from dprad.numerics.arrays import FloatArray, complements
 
 # Possible error of a sum of terms of both signs, relative to their sizes.
 ROUNDING = 1e-15
+# Most probabilities with which pairs are searched, and how many are evaluated on all.
+COARSE, TRIED = 4096, 3
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Polygon:
+    """1 - f0(t) and f0(1 - t) at all vertices t; slopes of both between them."""
+
+    t: FloatArray
+    hit: FloatArray
+    miss: FloatArray
+    middle: FloatArray
+    hit_slope: FloatArray
+    miss_slope: FloatArray
+
+    @classmethod
+    def of(cls, loss: PrivacyLoss) -> _Polygon:
+        """From the privacy losses of present against absent."""
+        edge = np.r_[0.0, np.cumsum(loss.q[::-1])]
+        vertex = np.clip(np.r_[edge, 1.0], 0.0, 1.0)
+        t = np.unique(np.r_[vertex, 1.0 - vertex])
+        # slopes are likelihood ratios: read off, not differenced, so they are monotone
+        ratio = np.r_[np.exp(loss.losses[::-1]), 0.0]
+        middle = (t[1:] + t[:-1]) / 2
+        return cls(
+            t,
+            hit=1.0 - loss.tradeoff(t),
+            miss=loss.tradeoff(1.0 - t),
+            middle=middle,
+            hit_slope=ratio[np.searchsorted(edge, middle, "right") - 1],
+            miss_slope=ratio[np.searchsorted(edge, 1.0 - middle, "right") - 1],
+        )
 
 
 def proposition_f(guarantee: Guarantee, game: Classes) -> float:
-    """O(u log K) per evaluation for u distinct probabilities; about a hundred evaluations."""
-    from scipy.optimize import minimize_scalar
+    """O(u log K) per evaluation for u distinct probabilities.
 
+    About a thousand evaluations; of more than `COARSE` probabilities, the search takes neighbours
+    together at their mean, and only its result is evaluated on all of them.
+    """
     pi, times = np.unique(game.probabilities, return_counts=True)
     if len(game.probabilities) == 1:
         return 0.0
+    polygon = _Polygon.of(guarantee.directions[0])
+    steepest = float(polygon.hit_slope[0])
+    if len(pi) <= COARSE:
+        dual = _dual(polygon, pi, times)
+        return min(dual(*pair) for pair in _searched(dual, pi, steepest))
+    # as many of the largest by themselves, then equally many together
+    group = np.linspace(0, COARSE // 2, len(pi) - COARSE // 2, endpoint=False).astype(np.intp)
+    group = np.r_[group, group[-1] + 1 + np.arange(COARSE // 2)]
+    people = np.bincount(group, times)
+    mean = np.bincount(group, times * pi) / people
+    pairs = _searched(_dual(polygon, mean, people), mean, steepest)
+    dual = _dual(polygon, pi, times)
+    return min(dual(*pair) for pair in pairs)
+
+
+def _dual(polygon: _Polygon, pi: FloatArray, times: Any) -> Callable[[float, float], float]:
+    """The bound of b and the multiplier, for these probabilities, each of so many records."""
     rest = complements(pi, times)
-    loss = guarantee.directions[0]
-    edge = np.r_[0.0, np.cumsum(loss.q[::-1])]
-    vertex = np.clip(np.r_[edge, 1.0], 0.0, 1.0)
-    t = np.unique(np.r_[vertex, 1.0 - vertex])
-    hit = 1.0 - loss.tradeoff(t)  # 1 - f0(q)
-    miss = loss.tradeoff(1.0 - t)  # f0(1 - q)
-    # slopes are likelihood ratios: read off, not differenced, so they are monotone
-    ratio = np.r_[np.exp(loss.losses[::-1]), 0.0]
-    middle = (t[1:] + t[:-1]) / 2
-    hit_slope = ratio[np.searchsorted(edge, middle, "right") - 1]
-    miss_slope = ratio[np.searchsorted(edge, 1.0 - middle, "right") - 1]
+    middle, hit_slope, miss_slope = polygon.middle, polygon.hit_slope, polygon.miss_slope
+    t, hit, miss = polygon.t, polygon.hit, polygon.miss
 
     def dual(b: float, lam: float) -> float:
         above = pi >= b
@@ -59,11 +106,22 @@ def proposition_f(guarantee: Guarantee, game: Classes) -> float:
             high = np.where(rising | (low >= high), high, half)
         inner = up * hit[low] - down * miss[low] - lam * t[low]
         size = lam + b + float(times @ (up * hit[low] + down * miss[low] + lam * t[low]))
-        return float(lam - b + times @ inner) + ROUNDING * size
+        return float(lam - b + times @ inner + ROUNDING * size)
+
+    return dual
+
+
+def _searched(
+    dual: Callable[[float, float], float], pi: FloatArray, steepest: float
+) -> list[tuple[float, float]]:
+    """Pairs of b and the multiplier that are good, the least first."""
+    from scipy.optimize import minimize_scalar
+
+    found: dict[float, tuple[float, float]] = {}
 
     # slopes of g_z lie in [0, steepest]; a multiplier beyond them puts every q at 0
     def over_multiplier(b: float) -> float:
-        highest = max(b, float(pi.max()) * (1.0 + b)) * float(hit_slope[0])
+        highest = max(b, float(pi.max()) * (1.0 + b)) * steepest
         lowest = float(np.log(1e-12 * max(b, float(pi.min()))))
         inner = minimize_scalar(
             lambda x: dual(b, float(np.exp(x))),
@@ -71,12 +129,15 @@ def proposition_f(guarantee: Guarantee, game: Classes) -> float:
             method="bounded",
             options={"xatol": 1e-7, "maxiter": 60},
         )
+        found[float(inner.fun)] = float(b), float(np.exp(inner.x))
         return float(inner.fun)
 
-    outer = minimize_scalar(
+    minimize_scalar(
         over_multiplier,
         bounds=(0.0, float(pi.max())),
         method="bounded",
         options={"xatol": 1e-6 * float(pi.max()), "maxiter": 40},
     )
-    return float(min(outer.fun, over_multiplier(0.0), over_multiplier(float(pi.max()))))
+    over_multiplier(0.0)
+    over_multiplier(float(pi.max()))
+    return [found[value] for value in sorted(found)[:TRIED]]

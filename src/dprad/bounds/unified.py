@@ -54,14 +54,14 @@ def theorem_c(guarantee: Guarantee, game: Game) -> float:
     alive = (loss.losses > 0) & (loss.p > 0)
     p, q = loss.p[alive], loss.q[alive]
     more = p * -np.expm1(-loss.losses[alive])  # p - q without cancellation
-    groups = _share(separations(game), MAX_TERMS // (len(p) + 1))
+    groups = share(separations(game), MAX_TERMS // (len(p) + 1))
     # each term is c (1 - nu/b)_+ : the gain c at nu = 0, and the price b at which it vanishes
     gain = [np.outer(groups.weight, more).ravel(), groups.weight * loss.p_infinity]
-    price = [(more / _least_cost(p, q, groups)).ravel(), _rest(groups.low)]
+    price = [(more / least_cost(p, q, groups)).ravel(), _rest(groups.low)]
     return _minimise(np.concatenate(gain), np.concatenate(price))
 
 
-def _least_cost(p: FloatArray, q: FloatArray, groups: Separations) -> FloatArray:
+def least_cost(p: FloatArray, q: FloatArray, groups: Separations) -> FloatArray:
     """n(p, q) of each group (rows) and atom (columns)."""
     best = np.sqrt(q) / (np.sqrt(p) + np.sqrt(q))
     if groups.listed is None:
@@ -234,7 +234,7 @@ def _pairs(game: Classes) -> Parts:
     return np.outer(pi, pi)[keep], low[keep], np.maximum(high[keep], low[keep])
 
 
-def _share(groups: Separations, limit: int) -> Separations:
+def share(groups: Separations, limit: int) -> Separations:
     """At most about `limit` groups; each range is rounded outwards to that of its neighbours."""
     if len(groups.weight) <= limit:
         return groups

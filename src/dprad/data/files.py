@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from dprad.data.text import COPY, Written, in_utf8, looks_like_utf16, why_not_utf8
-from dprad.errors import DpradError, told
+from dprad.errors import DpradError, part, told
 
 # The longest header that is looked at.
 HEADER = 2**20
@@ -97,7 +97,7 @@ def opened(
         written.needs_text("a table")
         yield data
         return
-    import duckdb
+    duckdb = part("duckdb", "files of data", "tables")
 
     files, reader = _files(str(data), glob)
     if reader != _CSV:
@@ -143,7 +143,7 @@ def _unread(error: DpradError, copies: list[Path], named: list[str], reader: str
 
 def connected(files: list[Path], folder: str, ordered: bool = True) -> tuple[list[str], Any]:
     """Names of the files, and a connection that may read them and use its folder: no more."""
-    import duckdb
+    duckdb = part("duckdb", "files of data", "tables")
 
     names = _plain_names(files, Path(folder))
     connection = duckdb.connect(

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dprad.data.files import connected
-from dprad.errors import DpradError, told
+from dprad.errors import DpradError, part, told
 
 ENDINGS = (".parquet", ".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt")
 CENSUS_NUMBERS = ("AGEP", "WKHP", "PUMA", "PINCP")
@@ -227,7 +227,7 @@ def materialised(name: str, files: list[Path], table: Callable[[Any, list[str]],
 
     What DuckDB says of a line that it cannot read quotes it, so only the kind of it is told.
     """
-    import duckdb
+    duckdb = part("duckdb", "files of data", "tables")
 
     folder = tempfile.TemporaryDirectory(prefix="dprad-")
     _FOLDERS.append(folder)

@@ -23,9 +23,11 @@ SMOKER = ("no", "yes")
 DIAGNOSES = ("healthy", "asthma", "diabetes", "heart", "lung")
 
 Record = tuple[str, str, str, str]
+# How many there are in the built-in table.
+PEOPLE = 20_000
 
 
-def records(people: int = 20_000, *, seed: int = 2026) -> list[Record]:
+def records(people: int = PEOPLE, *, seed: int = 2026) -> list[Record]:
     """Synthetic patients; the same seed gives the same people.
 
     Parameters
@@ -90,7 +92,7 @@ def prior(columns: Sequence[str] | None = None) -> Prior:
     return Prior.from_counts(counts, columns=names)
 
 
-def save(path: str | Path, people: int = 20_000, *, seed: int = 2026) -> None:
+def save(path: str | Path, people: int = PEOPLE, *, seed: int = 2026) -> None:
     """Write the table to a CSV file, to try the commands on.
 
     Parameters

@@ -18,7 +18,7 @@ import numpy as np
 
 from dprad.data.files import Limits, UnreadableError, opened
 from dprad.data.text import Written
-from dprad.errors import DpradError, column, told
+from dprad.errors import DpradError, column, part, told
 from dprad.numerics.arrays import Column, FloatArray, IntArray, distinct
 
 # Text that is a number to people: with a decimal comma, as a percentage, or as it stands.
@@ -84,7 +84,7 @@ def _totals(frame: Any, schema: Any, weight: str | None) -> tuple[Any, list[Any]
 
     That is their number; with a weight its sum, its minimum, how often it is there, and the number.
     """
-    import narwhals as nw
+    nw = part("narwhals", "tables", "tables")
 
     present = schema.names()
     # names that no column has
@@ -112,7 +112,7 @@ def _grouped(
     frame: Any, keys: list[str], totals: list[Any], limits: Limits | None
 ) -> list[list[Any]]:
     """The distinct records, a list per key, and their totals, a list for each."""
-    import narwhals as nw
+    nw = part("narwhals", "tables", "tables")
 
     try:
         counted = frame.group_by(*(nw.col(c) for c in keys)).agg(*totals)
@@ -166,7 +166,7 @@ def read_rows(data: Any) -> tuple[list[str], list[Column]]:
 
 def _frame(native: Any) -> tuple[Any, Any]:
     """The table in its own engine, through narwhals, and its schema."""
-    import narwhals as nw
+    nw = part("narwhals", "tables", "tables")
 
     try:
         frame: Any = nw.from_native(native)
@@ -205,7 +205,7 @@ def _failed(error: Exception) -> UnreadableError:
 
 def _fetch(frame: Any) -> list[list[Any]]:
     """The columns of a small result, whatever engine computed it."""
-    import narwhals as nw
+    nw = part("narwhals", "tables", "tables")
 
     if isinstance(frame, nw.LazyFrame):
         native: Any = frame.to_native()

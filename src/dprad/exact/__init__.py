@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import singledispatch
 from typing import Any
 
 import numpy as np
 
 from dprad.errors import DpradError
-from dprad.exact import grr, support
+from dprad.exact import grr, memoised, support
 from dprad.exact.channel import Joint, shares, sum_by_likelihood, sum_over_outputs
+from dprad.exact.collapse import collapsed
 from dprad.exact.continuous import solve_continuous
-from dprad.exact.envelope import solve_laplace
+from dprad.exact.hadamard import solve_hadamard
 from dprad.exact.integers import solve_whole
+from dprad.exact.laplace import solve_geometric, solve_laplace
 from dprad.exact.line import solve_density, solve_gaussian
 from dprad.exact.posterior import estimate
 from dprad.exact.products import solve_composed
 from dprad.exact.solution import Sampling, Solution
 from dprad.exact.stepwise import solve_steps
+from dprad.exact.tables import as_line, as_unary
 from dprad.game.question import Posed
 from dprad.mechanisms.additive import WholeNoise
+from dprad.mechanisms.attributes.smp import SMP
 from dprad.mechanisms.base import Mechanism
 from dprad.mechanisms.bounded import Duchi, Hybrid, Piecewise
 from dprad.mechanisms.categorical import Finite
@@ -28,10 +33,14 @@ from dprad.mechanisms.density import Density
 from dprad.mechanisms.exponential import CutLaplace, Exponential
 from dprad.mechanisms.gaussian import Gaussian
 from dprad.mechanisms.grr import GRR
-from dprad.mechanisms.laplace import Laplace
+from dprad.mechanisms.hadamard import HadamardResponse
+from dprad.mechanisms.laplace import Geometric, Laplace
+from dprad.mechanisms.listed import Listed
+from dprad.mechanisms.over_time.base import Memoised
 from dprad.mechanisms.staircase import Staircase
 from dprad.mechanisms.support import SupportMechanism
-from dprad.numerics.arrays import FloatArray, IntArray
+from dprad.mechanisms.tables.published import Published
+from dprad.numerics.arrays import FloatArray, IntArray, distinct
 
 _NOTHING = "the output is independent of the record"
 
@@ -52,10 +61,17 @@ def solve(mechanism: Mechanism, posed: Posed, sampling: Sampling) -> Solution:
 
 @solve.register
 def _finite(mechanism: Finite, posed: Posed, sampling: Sampling) -> Solution:
+    posed = collapsed(posed)
     return sum_by_likelihood(
         mechanism.entries, mechanism.count, posed.game, posed.read, posed.pi, mechanism.size,
         mechanism.method,
     )  # fmt: skip
+
+
+@solve.register
+def _hadamard(mechanism: HadamardResponse, posed: Posed, sampling: Sampling) -> Solution:
+    solution = solve_hadamard(mechanism, posed.game, posed.read, posed.pi)
+    return solution or _finite(mechanism, posed, sampling)
 
 
 @solve.register
@@ -103,8 +119,58 @@ def _matrix(matrix: FloatArray, posed: Posed, method: str) -> Solution:
 
 
 @solve.register
+def _listed(mechanism: Listed, posed: Posed, sampling: Sampling) -> Solution:
+    if mechanism.alike is not None:
+        return solve(mechanism.alike, posed, sampling)
+    points, place = distinct(posed.read)
+    if mechanism.outcomes * len(points) > support.MAX_ENTRIES:
+        return estimate(mechanism, posed.game, posed.read, posed.pi, sampling)
+    matrix = mechanism.matrix(points)
+    return _matrix(matrix, Posed(posed.game, place), "sum over all outcomes")
+
+
+@solve.register
+def _one_of_many(mechanism: SMP, posed: Posed, sampling: Sampling) -> Solution:
+    """The output names the attribute: an average."""
+    values, parts = mechanism.values(posed.read), mechanism.parts
+    # all intervals hold at once, so that their average does
+    sampling = replace(sampling, confidence=1 - (1 - sampling.confidence) / len(parts))
+    found = [solve(part, Posed(posed.game, values[:, j]), sampling) for j, part in enumerate(parts)]
+    kinds = [s.kind for s in found]
+    ends = [s.interval or (s.rad, s.rad) for s in found]
+    return Solution(
+        rad=float(np.mean([s.rad for s in found])),
+        success_out=float(np.mean([s.success_out for s in found])),
+        rero=float(np.mean([s.rero for s in found])),
+        method=f"average over the attributes ({found[0].method})",
+        kind="estimate" if "estimate" in kinds else "exact",
+        interval=(float(np.mean([e[0] for e in ends])), float(np.mean([e[1] for e in ends]))),
+    )
+
+
+@solve.register
+def _memoised(mechanism: Memoised, posed: Posed, sampling: Sampling) -> Solution:
+    closed = None
+    if mechanism.alike is None:
+        closed = memoised.closed_form(mechanism, posed.game, posed.read, posed.pi)
+    return closed or _listed(mechanism, posed, sampling)
+
+
+@solve.register
 def _composed(mechanism: Composed, posed: Posed, sampling: Sampling) -> Solution:
     return solve_composed(mechanism, posed, sampling, solve)
+
+
+@solve.register
+def _tables(mechanism: Published, posed: Posed, sampling: Sampling) -> Solution:
+    if mechanism.kinds == 1 or mechanism.silent:
+        silent = Posed(posed.game, np.zeros(len(posed.pi), dtype=np.intp))
+        return _matrix(np.ones((1, 1)), silent, _NOTHING)
+    simple = as_line(mechanism) or as_unary(mechanism)
+    if simple is not None:
+        alone, values = simple
+        return solve(alone, Posed(posed.game, values[posed.read]), sampling)
+    return estimate(mechanism, posed.game, posed.read, posed.pi, sampling)
 
 
 @solve.register
@@ -128,18 +194,27 @@ def _cut_laplace(mechanism: CutLaplace, posed: Posed, sampling: Sampling) -> Sol
 
 @solve.register
 def _gaussian(mechanism: Gaussian, posed: Posed, sampling: Sampling) -> Solution:
+    posed = collapsed(posed)
     solution = solve_gaussian(mechanism, posed.game, posed.read, posed.pi)
     return solution or estimate(mechanism, posed.game, posed.read, posed.pi, sampling)
 
 
 @solve.register
 def _density(mechanism: Density, posed: Posed, sampling: Sampling) -> Solution:
+    posed = collapsed(posed)
     solution = solve_density(mechanism, posed.game, posed.read, posed.pi)
     return solution or estimate(mechanism, posed.game, posed.read, posed.pi, sampling)
 
 
 @solve.register
+def _geometric(mechanism: Geometric, posed: Posed, sampling: Sampling) -> Solution:
+    solution = solve_geometric(posed.game, posed.read, posed.pi, mechanism.rate)
+    return solution or _whole(mechanism, posed, sampling)
+
+
+@solve.register
 def _whole(mechanism: WholeNoise, posed: Posed, sampling: Sampling) -> Solution:
+    posed = collapsed(posed)
     return solve_whole(mechanism, posed.game, posed.read, posed.pi)
 
 
@@ -148,4 +223,5 @@ def _whole(mechanism: WholeNoise, posed: Posed, sampling: Sampling) -> Solution:
 @solve.register(Piecewise)
 @solve.register(Hybrid)
 def _steps(mechanism: Any, posed: Posed, sampling: Sampling) -> Solution:
+    posed = collapsed(posed)
     return solve_steps(mechanism, posed.game, posed.read, posed.pi)

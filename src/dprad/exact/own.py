@@ -24,24 +24,34 @@ import numpy as np
 from dprad.errors import DpradError
 from dprad.exact import solve
 from dprad.exact.channel import BLOCK_ENTRIES, Channel
+from dprad.exact.envelope import WHOLE, Steps
 from dprad.exact.gaining import gaining
+from dprad.exact.hadamard import own_hadamard
 from dprad.exact.integers import whole_channel
+from dprad.exact.laplace import FAR, FEW, own_risks_along
 from dprad.exact.products import Factor, factors, product
 from dprad.exact.solution import Sampling
-from dprad.exact.stepwise import columns_of
+from dprad.exact.stepwise import columns_of, zones_of
+from dprad.exact.support import MAX_ENTRIES
+from dprad.exact.tables import as_line, as_unary, drawn
+from dprad.exact.zones import own_zones
 from dprad.game.game import Classes
 from dprad.game.question import Posed
 from dprad.game.sets import Singletons
 from dprad.mechanisms.additive import WholeNoise
+from dprad.mechanisms.attributes.smp import SMP
 from dprad.mechanisms.base import Mechanism
 from dprad.mechanisms.bounded import Duchi, Hybrid, Piecewise
 from dprad.mechanisms.categorical import Finite
 from dprad.mechanisms.composed import Composed
 from dprad.mechanisms.exponential import Exponential
 from dprad.mechanisms.gaussian import Gaussian
-from dprad.mechanisms.laplace import Laplace
+from dprad.mechanisms.hadamard import HadamardResponse
+from dprad.mechanisms.laplace import Geometric, Laplace
+from dprad.mechanisms.listed import Listed
 from dprad.mechanisms.staircase import Staircase
 from dprad.mechanisms.support import SupportMechanism
+from dprad.mechanisms.tables.published import Published
 from dprad.model.guarantees import Guarantee
 from dprad.numerics.arrays import Column, FloatArray, IntArray, complements, distinct
 from dprad.runtime.memory import block
@@ -165,7 +175,18 @@ def _each(mechanism: Any, points: Column, mass: FloatArray, sampling: Sampling) 
 def _laplace(mechanism: Laplace, points: Column, mass: FloatArray, sampling: Sampling) -> Own:
     # values lie within a clamp, and beyond them all outputs say the same
     x = mechanism.scaled(points)
+    x = x - x[0]
+    if x[-1] <= FAR:
+        return Own.exactly(own_risks_along(x, mass, Steps()), ROUNDING * len(x))
     return _spaced(x, lambda some: (_laplace_tv(x, mass, some), 0.0), lambda d: -np.expm1(-d / 2))
+
+
+@of_values.register
+def _geometric(mechanism: Geometric, points: Column, mass: FloatArray, sampling: Sampling) -> Own:
+    x = (points - points[0]) * mechanism.rate
+    if not 0 < mechanism.rate < FEW or x[-1] > FAR:
+        return _whole(mechanism, points, mass, sampling)
+    return Own.exactly(own_risks_along(x, mass, Steps(mechanism.rate)), WHOLE + ROUNDING * len(x))
 
 
 @of_values.register
@@ -263,6 +284,41 @@ def _finite(mechanism: Finite, points: Column, mass: FloatArray, sampling: Sampl
 
 
 @of_values.register
+def _listed(mechanism: Listed, points: Column, mass: FloatArray, sampling: Sampling) -> Own:
+    if mechanism.alike is not None:
+        return of_values(mechanism.alike, points, mass, sampling)
+    if mechanism.outcomes * len(points) <= MAX_ENTRIES:
+        matrix = mechanism.matrix(points)
+        return _by_outputs(lambda rows, columns: matrix[rows, columns], matrix.shape[1], mass)
+    if mechanism.pair_tv is None:
+        return promised(mechanism, mass)
+    # pbar is a mixture: no farther away than the average of the others
+    high = np.minimum(mechanism.pair_tv, promised_tv(mechanism)) * complements(mass)
+    return Own(np.arange(len(mass)), high, np.zeros(len(mass)), high, "upper-bound")
+
+
+@of_values.register
+def _one_of_many(mechanism: SMP, points: Column, mass: FloatArray, sampling: Sampling) -> Own:
+    """The output names the attribute: an average."""
+    values = mechanism.values(points)
+    found = [own_risks(p, values[:, j], mass, sampling) for j, p in enumerate(mechanism.parts)]
+    rad, low, high = (
+        np.asarray(np.mean([getattr(own, name)[own.place] for own in found], axis=0))
+        for name in ("rad", "low", "high")
+    )
+    kinds = {own.kind for own in found}
+    kind = next((k for k in ("upper-bound", "estimate") if k in kinds), "exact")
+    return Own(np.arange(len(mass)), rad, low, high, kind)
+
+
+@of_values.register
+def _hadamard(
+    mechanism: HadamardResponse, points: Column, mass: FloatArray, sampling: Sampling
+) -> Own:
+    return Own.exactly(own_hadamard(mechanism, points, mass), ROUNDING)
+
+
+@of_values.register
 def _exponential(
     mechanism: Exponential, points: Column, mass: FloatArray, sampling: Sampling
 ) -> Own:
@@ -279,7 +335,10 @@ def _whole(mechanism: WholeNoise, points: Column, mass: FloatArray, sampling: Sa
 @of_values.register(Piecewise)
 @of_values.register(Hybrid)
 def _steps(mechanism: Any, points: Column, mass: FloatArray, sampling: Sampling) -> Own:
-    return _by_outputs(*columns_of(mechanism, points), mass)
+    zones = zones_of(mechanism, points)
+    if zones is None:
+        return _by_outputs(*columns_of(mechanism, points), mass)
+    return Own.exactly(*own_zones(zones, mass))
 
 
 @of_values.register
@@ -304,6 +363,25 @@ def _one(part: Factor, points: Column, mass: FloatArray, sampling: Sampling) -> 
     found = of_values(part.mechanism, read, np.bincount(at, weights=mass).astype(float), sampling)
     return replace(found, place=np.arange(len(points)), rad=found.rad[at], low=found.low[at],
                    high=found.high[at])  # fmt: skip
+
+
+@of_values.register
+def _tables(mechanism: Published, points: Column, mass: FloatArray, sampling: Sampling) -> Own:
+    if mechanism.silent:
+        return Own.exactly(np.zeros(len(points)))
+    simple = as_line(mechanism) or as_unary(mechanism)
+    if simple is not None:
+        alone, values = simple
+        value, order = distinct(values[points])
+        found = of_values(alone, value, np.bincount(order, weights=mass).astype(float), sampling)
+        rad, low, high = (x[order] for x in (found.rad, found.low, found.high))
+    else:
+        rad, low, high = drawn(mechanism, points, mass, sampling)
+        found = promised(mechanism, mass)
+        high = np.minimum(high, found.high)
+        rad, low = np.minimum(rad, high), np.minimum(low, high)
+        found = replace(found, kind="estimate")
+    return Own(np.arange(len(points)), rad, low, high, found.kind)
 
 
 def _by_outputs(likelihood: Channel, outputs: int, mass: FloatArray) -> Own:

@@ -27,8 +27,9 @@ from dprad.runtime.memory import block
 from dprad.runtime.progress import tell
 from dprad.runtime.workers import stream
 
-# Likelihoods that a worker holds at once, and draws per task.
+# Likelihoods of a task, those that fit a fast cache, and draws per task.
 BLOCK_ENTRIES = 2**20
+CACHED = 2**18
 BLOCK_DRAWS = 2**13
 # To find how many draws an aim needs: draws, their place among the streams of random numbers, a
 # margin for what they say about the spread, and the most likelihoods that are computed.
@@ -50,12 +51,12 @@ def estimate(
         rng = np.random.default_rng(np.random.SeedSequence(sampling.seed, spawn_key=(index,)))
         drawn = rng.choice(len(points), size=n, p=value_mass)
         outputs = mechanism.sample(points[drawn], rng)
-        few = max(1, block(BLOCK_ENTRIES) // width)
+        few = max(1, block(CACHED) // width)
         some = (expanded(part(outputs, slice(a, a + few))) for a in range(0, n, few))
         logs = (mechanism.log_likelihood(o, points) for o in some)
         return np.concatenate([brackets(game, weight, log) for log in logs], axis=1)
 
-    width = max(len(points), len(sets.mass), len(game.probabilities))
+    width = max(len(points), len(sets.mass), len(game.probabilities), mechanism.width)
     # independent of the memory limit, so that it does not change the draws
     step = max(1, min(BLOCK_DRAWS, BLOCK_ENTRIES // width))
     trials = sampling.trials

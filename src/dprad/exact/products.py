@@ -314,6 +314,7 @@ class _Together:
 
     parts: list[tuple[Any, Column]]
     costly: bool
+    width: int
 
     def sample(self, places: IntArray, rng: np.random.Generator) -> tuple[Any, ...]:
         return tuple(part.sample(values[places], rng) for part, values in self.parts)
@@ -338,4 +339,5 @@ def drawn(parts: Sequence[Factor], posed: Posed, sampling: Sampling) -> Solution
         runs = [tally] if tally is not None else [part.mechanism] * part.times
         listed += [(run, part.read[first]) for run in runs]
     costly = any(part.mechanism.costly for part in parts)
-    return estimate(_Together(listed, costly), posed.game, place, posed.pi, sampling)
+    width = sum(part.mechanism.width for part in parts)
+    return estimate(_Together(listed, costly, width), posed.game, place, posed.pi, sampling)

@@ -152,10 +152,18 @@ def _general(matrix: Any) -> Success:
         from scipy import sparse
 
         inside = np.flatnonzero(own < len(chosen))  # the last is nobody's
-        mine = patterns[own[inside]].tocoo()  # classes x guesses
-        mine.row = inside[mine.row]
-        key, row = np.unique(fiber[mine.row] * matrix.shape[1] + mine.col, return_inverse=True)
-        member = sparse.csr_array((np.ones(len(row)), (row, mine.row)), shape=(len(key), len(mass)))
+        if fiber[0] == fiber[-1] and len(inside) == len(own):
+            # one fiber: the relation itself, by guess
+            member = patterns[own].T.tocsr().astype(float)
+            key = np.flatnonzero(np.diff(member.indptr))
+            member = member if len(key) == member.shape[0] else member[key]
+            key = fiber[0] * matrix.shape[1] + key
+        else:
+            mine = patterns[own[inside]].tocoo()  # classes x guesses
+            mine.row = inside[mine.row]
+            key, row = np.unique(fiber[mine.row] * matrix.shape[1] + mine.col, return_inverse=True)
+            ones = np.ones(len(row))
+            member = sparse.csr_array((ones, (row, mine.row)), shape=(len(key), len(mass)))
         if np.all(np.diff(member.indptr) == 1):
             return Singletons.of(np.unique(member.indices), fiber, mass, np.r_[guess, -1][own])
         return Relation.of(member, key // matrix.shape[1], mass, key % matrix.shape[1])

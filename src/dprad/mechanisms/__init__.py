@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dprad.mechanisms.attributes.fakes import RSFD, RSRFD
+from dprad.mechanisms.attributes.smp import SMP
+from dprad.mechanisms.attributes.spl import SPL
 from dprad.mechanisms.base import Mechanism
 from dprad.mechanisms.black_box import BlackBox
 from dprad.mechanisms.bounded import Duchi, Hybrid, Piecewise
@@ -18,8 +21,14 @@ from dprad.mechanisms.hadamard import HadamardResponse
 from dprad.mechanisms.hashing import BLH, OLH
 from dprad.mechanisms.histogram import SHE, THE
 from dprad.mechanisms.laplace import Geometric, Laplace
+from dprad.mechanisms.over_time.bit_flip import DBitFlip
+from dprad.mechanisms.over_time.grr import LGRR
+from dprad.mechanisms.over_time.hashing import LOLOHA
+from dprad.mechanisms.over_time.rappor import RAPPOR
+from dprad.mechanisms.over_time.unary import LOSUE, LOUE, LSOUE, LSUE
 from dprad.mechanisms.staircase import Staircase
 from dprad.mechanisms.subset import SubsetSelection
+from dprad.mechanisms.tables.kinds import Counts, Histogram, Marginals, Mean, Sums
 from dprad.mechanisms.unary import OUE, SUE, UnaryEncoding
 
 if TYPE_CHECKING:
@@ -29,15 +38,28 @@ __all__ = [
     "BLH",
     "DPSGD",
     "GRR",
+    "LGRR",
+    "LOLOHA",
+    "LOSUE",
+    "LOUE",
+    "LSOUE",
+    "LSUE",
     "OLH",
     "OUE",
+    "RAPPOR",
+    "RSFD",
+    "RSRFD",
     "SHE",
+    "SMP",
+    "SPL",
     "SUE",
     "THE",
     "BlackBox",
     "BoundedLaplace",
     "Channel",
     "Composed",
+    "Counts",
+    "DBitFlip",
     "Density",
     "DiscreteGaussian",
     "Duchi",
@@ -46,13 +68,17 @@ __all__ = [
     "Gaussian",
     "Geometric",
     "HadamardResponse",
+    "Histogram",
     "Hybrid",
     "Laplace",
+    "Marginals",
+    "Mean",
     "Mechanism",
     "Piecewise",
     "Repeated",
     "Staircase",
     "SubsetSelection",
+    "Sums",
     "UnaryEncoding",
 ]
 

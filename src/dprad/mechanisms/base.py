@@ -13,53 +13,19 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dprad.data.tables import array
 from dprad.errors import DpradError
 from dprad.game.question import Question
+from dprad.mechanisms.card import Card as Card
 from dprad.model.guarantees import Guarantee
 from dprad.model.parameters import EPSILON, Goal, Parameter
 from dprad.numerics.arrays import Column, FloatArray
-
-Cost = Literal["quick", "line", "square", "draws"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Card:
-    """The entry of a mechanism in the catalogue: command line, scenario files, web page.
-
-    Parameters
-    ----------
-    name
-        The short name.
-    title
-        A few plain words.
-    takes
-        The arguments a user may give; the first sets the noise.
-    reads
-        ``"codes"`` of categories, ``"numbers"`` of any size, or numbers in a ``"range"``.
-    cost
-        What the exact risk costs for m values: next to nothing (``"quick"``), about O(m log m)
-        (``"line"``), the square of their number or range (``"square"``), or ``"draws"`` if it is an
-        estimate.
-
-    """
-
-    name: str
-    title: str
-    takes: tuple[Parameter, ...]
-    reads: Literal["codes", "numbers", "range"]
-    cost: Cost = "square"
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the arguments."""
-        return tuple(p.name for p in self.takes)
 
 
 class Mechanism(ABC):
@@ -145,6 +111,12 @@ class Mechanism(ABC):
             return array(question.values())
         return question.codes(self.reads_codes, type(self).__name__)
 
+    def prepared(self, question: Question) -> Mechanism:  # noqa: ARG002
+        """The mechanism for the records of a question: itself, unless it describes a release whose
+        outputs depend on which records there are.
+        """
+        return self
+
     def log_likelihood(self, outputs: Any, records: Any) -> FloatArray:  # noqa: ARG002
         """Log-probability (or log-density) of outputs[i] given records[i]; broadcasts.
 
@@ -195,6 +167,11 @@ class Mechanism(ABC):
         return None
 
     # -- optional ------------------------------------------------------------------------------
+    @property
+    def width(self) -> int:
+        """Numbers in an output, where they are so many that draws need room for them."""
+        return 1
+
     @property
     def assumes(self) -> str | None:
         """What must hold for the likelihood to be right, if anything."""
@@ -284,6 +261,11 @@ class Mechanism(ABC):
 
         """
         return 1.0 if cls.noise is EPSILON else None
+
+    @classmethod
+    def turns(cls, fixed: Mapping[str, Any]) -> str | None:  # noqa: ARG003
+        """The parameter that a calibration varies, where several could be; None: name it."""
+        return None
 
     @classmethod
     def arguments(cls, values: Column, given: dict[str, Any]) -> dict[str, Any]:  # noqa: ARG003

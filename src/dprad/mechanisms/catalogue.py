@@ -6,32 +6,37 @@ parameter. What follows from the records (the number of values, their range) com
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from dprad import mechanisms
 from dprad.errors import DpradError, one_of
 from dprad.game.query import Query, distinct_read, numbers_needed
 from dprad.mechanisms.base import Card, Mechanism
+from dprad.mechanisms.tables.release import AMOUNTS
 from dprad.model import guarantees
 from dprad.model.guarantees import Guarantee
-from dprad.model.parameters import Parameter
+from dprad.model.parameters import PEOPLE, TIMES, UNITS, Parameter
 from dprad.model.priors import Prior
 from dprad.model.threats import Threat
 
 # Beyond this, differences may exceed the range of floats.
 HUGE = 10**300
-_ORDER = ("codes", "numbers", "range")
 
 
-def _cards() -> dict[str, type[Mechanism]]:
-    """All mechanisms that have a card: first those for categories, then those for numbers."""
+def _cards(reads: tuple[str, ...]) -> dict[str, type[Mechanism]]:
+    """All mechanisms with a card that read this: first those for categories, then for numbers."""
     kinds: list[Any] = [getattr(mechanisms, n) for n in mechanisms.__all__ if n != "DPSGD"]
-    named = [(k.card, k) for k in kinds if k.card is not None]
-    named.sort(key=lambda pair: (_ORDER.index(pair[0].reads), pair[0].name))
+    named = [(k.card, k) for k in kinds if k.card is not None and k.card.reads in reads]
+    named.sort(key=lambda pair: (reads.index(pair[0].reads), pair[0].name))
     return {card.name: kind for card, kind in named}
 
 
-FAMILIES: dict[str, type[Mechanism]] = _cards()
+# Noise on what is read from a record.
+FAMILIES: dict[str, type[Mechanism]] = _cards(("codes", "numbers", "range"))
+# Tables about many people, by what they are called in a scenario file.
+TABLES: dict[str, type[Mechanism]] = _cards(("records",))
 # Guarantees with one parameter, by its name.
 PROMISES: dict[str, type[Guarantee]] = {
     kind.takes[0].name: kind for kind in guarantees.KINDS if len(kind.takes) == 1
@@ -40,20 +45,32 @@ PROMISES: dict[str, type[Guarantee]] = {
 NUMBERS: dict[str, Parameter] = {
     **{p.name: p for kind in guarantees.KINDS for p in kind.takes},
     **{p.name: p for kind in FAMILIES.values() if kind.card for p in kind.card.takes},
+    **UNITS,
+    **{p.name: p for kind in TABLES.values() if kind.card for p in kind.card.takes},
 }
 # Those that set the noise, and those that go with them.
 NOISE: dict[str, Parameter] = {
     **{name: NUMBERS[name] for name in PROMISES},
     **{kind.card.takes[0].name: kind.card.takes[0] for kind in FAMILIES.values() if kind.card},
+    **{name: NUMBERS[name] for name in AMOUNTS},
 }
 FIXED: dict[str, Parameter] = {name: p for name, p in NUMBERS.items() if name not in NOISE}
 
 
 def card(name: str) -> Card:
-    """The card of a mechanism."""
-    about = FAMILIES[one_of(name, "mechanism", FAMILIES)].card
+    """The card of a mechanism or a table release."""
+    about = TABLES[name].card if name in TABLES else None
+    about = about or FAMILIES[one_of(name, "mechanism", FAMILIES)].card
     assert about is not None
     return about
+
+
+def amount(name: str, given: dict[str, Any]) -> str:
+    """The parameter that sets the noise: the first of the card, or the one given for tables."""
+    if name not in TABLES:
+        return card(name).takes[0].name
+    named = next((key for key in AMOUNTS if given.get(key) is not None), None)
+    return named or TABLES[name].turns(given) or AMOUNTS[0]
 
 
 def parts(
@@ -66,6 +83,8 @@ def parts(
         one_of(key, f"a parameter of {name}", about.names)
     if prior.kind != "finite":
         raise DpradError(f"{name} needs a population: a table, counts or equally likely values.")
+    if name in TABLES:
+        return TABLES[name], chosen
     values = distinct_read(prior, threat, query)
     if about.reads != "codes" and values.dtype.kind not in "if":
         numbers_needed(values.tolist(), prior, threat, query, name)
@@ -75,15 +94,34 @@ def parts(
 
 
 def promise(given: dict[str, Any]) -> Guarantee:
-    """A guarantee from epsilon (and delta), mu or tv, and the neighbours."""
+    """A guarantee from epsilon (and delta), mu, rho or tv, the neighbours, and the units."""
     chosen = {k: v for k, v in given.items() if v is not None}
+    units = {k: chosen.pop(k) for k in UNITS if k in chosen}
     where = chosen.pop("neighbours", "")
     named = [k for k in PROMISES if k in chosen]
     if len(named) != 1:
         what = " and ".join(named) if named else "none"
         raise DpradError(f"a promise is one of {_listed()}, but got {what}.")
     made: Any = kind(set(chosen))
-    return made(*(chosen[p.name] for p in made.takes), neighbours=where)  # type: ignore[no-any-return]
+    return in_units(made(*(chosen[p.name] for p in made.takes), neighbours=where), units)
+
+
+def in_units(guarantee: Guarantee, units: Mapping[str, int]) -> Guarantee:
+    """The promise of so many releases, about so many records that change together."""
+    return guarantee.repeated(units.get(TIMES.name, 1)).group(units.get(PEOPLE.name, 1))
+
+
+def counted(made: type[Guarantee], units: Mapping[str, int]) -> Callable[..., Guarantee]:
+    """A kind of guarantee, made in units; a function that can be calibrated."""
+    if not units:
+        return made
+
+    def make(**arguments: Any) -> Guarantee:
+        return in_units(made(**arguments), units)
+
+    make.__name__ = made.__name__
+    make.__signature__ = inspect.signature(made)  # type: ignore[attr-defined]
+    return make
 
 
 def kind(names: set[str]) -> type[Guarantee]:

@@ -10,13 +10,15 @@ import numpy as np
 from dprad.errors import DpradError
 from dprad.mechanisms.categorical import Finite, categories
 from dprad.model.guarantees import REPLACE_ONE, Guarantee, Profile, PureDP
-from dprad.numerics.arrays import FloatArray, IntArray
+from dprad.numerics.arrays import BoolArray, FloatArray, IntArray
 from dprad.runtime.memory import block
 
 # Entries compared at once.
 BLOCK_ENTRIES = 2**17
 # A row sum this close to one is a rounding error.
 ROW_TOLERANCE = 1e-9
+# Differences of profiles that do not matter.
+ROUNDING = 1e-15
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,8 +102,8 @@ class Channel(Finite):
 
     @property
     def guarantee(self) -> Guarantee:
-        """The profile of the matrix: pure DP if it has a finite epsilon, else pair by pair.
-        O(m^2 K).
+        """The profile of the matrix: pure DP if it has a finite epsilon, else that of the worst
+        pair. O(m^2 K), and O(K) for each pair that is the worst somewhere.
         """
         top, bottom = self.matrix.max(axis=0), self.matrix.min(axis=0)
         seen = top > 0
@@ -110,17 +112,9 @@ class Channel(Finite):
             return PureDP(ratio, neighbours=REPLACE_ONE)
 
         def delta(epsilon: float) -> float:
-            e = np.exp(epsilon)
-            worst = 0.0
-            step = max(1, block(BLOCK_ENTRIES) // self.matrix.shape[1])
-            for a in range(0, self.size, step):
-                scaled = e * self.matrix[a : a + step]
-                for row in self.matrix:
-                    excess = np.maximum(row - scaled, 0.0).sum(axis=1)
-                    worst = max(worst, float(excess.max()))
-            return min(1.0, worst)
+            return float(profile_of(self.matrix, np.array([epsilon]))[0])
 
-        return Profile(delta, neighbours=REPLACE_ONE)
+        return _OfMatrix(delta, self.matrix, neighbours=REPLACE_ONE)
 
     def sample(self, records: Any, rng: np.random.Generator) -> IntArray:
         """One output per record, by inversion. O(K) once per distinct record, O(log K) per draw."""
@@ -154,3 +148,95 @@ class Channel(Finite):
     def describe(self) -> dict[str, Any]:
         """Plain words and numbers, for output."""
         return {"kind": "Channel", "records": self.size, "outputs": int(self.matrix.shape[1])}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _OfMatrix(Profile):
+    """A profile that is read at many places together."""
+
+    matrix: FloatArray
+
+    def _read(self, epsilon: FloatArray) -> FloatArray:
+        return np.minimum(profile_of(self.matrix, np.ravel(epsilon)).reshape(epsilon.shape), 1.0)
+
+
+def profile_of(matrix: FloatArray, epsilon: FloatArray) -> FloatArray:
+    """The greatest ``sum_o (p_o - e^epsilon q_o)_+`` of two rows, for each epsilon.
+
+    As a function of e^epsilon that of each pair is convex, so between two places it lies below its
+    chord, and that of the worst pair above its own tangents: pairs that cannot be the worst in
+    between are dropped, and the rest is compared in the middle.
+    """
+    places, back = np.unique(epsilon, return_inverse=True)
+    scale, most = np.exp(places), np.zeros(len(places))
+    m, last = len(matrix), len(places) - 1
+    pair = np.flatnonzero(~np.eye(m, dtype=bool).reshape(-1))
+    if not len(pair):
+        return most[back]
+    left, right = np.zeros(len(pair), dtype=np.intp), np.full(len(pair), last)
+    at_left, at_right = (_excess(matrix, pair, scale[end]) for end in (left, right))
+    while True:
+        np.maximum.at(most, left, at_left[0])
+        np.maximum.at(most, right, at_right[0])
+        begin = np.flatnonzero(np.r_[True, left[1:] != left[:-1]])
+        group = np.cumsum(np.r_[False, left[1:] != left[:-1]])
+        kept = (right - left > 1) & _rivals(
+            at_left, at_right, scale[left], scale[right], begin, group
+        )
+        if not kept.any():
+            return most[back]
+        pair, left, right = pair[kept], left[kept], right[kept]
+        at_left, at_right = at_left[:, kept], at_right[:, kept]
+        middle = (left + right) // 2
+        here = _excess(matrix, pair, scale[middle])
+        order = np.argsort(np.r_[left, middle], kind="stable")
+        at_left = np.concatenate([at_left, here], axis=1)[:, order]
+        at_right = np.concatenate([here, at_right], axis=1)[:, order]
+        left, right = np.r_[left, middle][order], np.r_[middle, right][order]
+        pair = np.r_[pair, pair][order]
+
+
+def _rivals(
+    at_left: FloatArray,
+    at_right: FloatArray,
+    s: FloatArray,
+    t: FloatArray,
+    begin: IntArray,
+    group: IntArray,
+) -> BoolArray:
+    """Which pairs (columns: value and slope) may be the worst strictly between s and t."""
+    best = [np.maximum.reduceat(end[0], begin)[group] for end in (at_left, at_right)]
+    # of those that are the worst at an end, the least steep tangent there
+    tangent = [
+        np.maximum.reduceat(np.where(end[0] >= top, sign * end[1], -np.inf), begin)[group] * sign
+        for end, top, sign in ((at_left, best[0], 1.0), (at_right, best[1], -1.0))
+    ]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        cross = (best[1] - tangent[1] * t - best[0] + tangent[0] * s) / (tangent[0] - tangent[1])
+        share = np.clip(np.nan_to_num((cross - s) / (t - s), nan=0.0), 0.0, 1.0)
+    apart = t - s
+    floor = np.maximum(
+        best[0] + tangent[0] * share * apart, best[1] - tangent[1] * (1 - share) * apart
+    )
+    chord = (1 - share) * at_left[0] + share * at_right[0]
+    kept = chord > floor + ROUNDING
+    number = np.arange(len(kept))
+    for end, top, slope in zip((at_left, at_right), best, tangent, strict=True):
+        # whose tangent it is stays
+        own = np.where((end[0] >= top) & (end[1] == slope), number, len(number))
+        kept[np.minimum.reduceat(own, begin)] = True
+    return np.asarray(kept)
+
+
+def _excess(matrix: FloatArray, pair: IntArray, scale: FloatArray) -> FloatArray:
+    """Value and slope of pairs (numbers i m + j), each at its own scale."""
+    i, j = np.divmod(pair, len(matrix))
+    found = np.empty((2, len(pair)))
+    step = max(1, block(BLOCK_ENTRIES) // matrix.shape[1])
+    for a in range(0, len(pair), step):
+        some = slice(a, a + step)
+        q = matrix[j[some]]
+        excess = matrix[i[some]] - scale[some, None] * q
+        found[0, some] = np.maximum(excess, 0.0).sum(axis=1)
+        found[1, some] = -np.where(excess > 0, q, 0.0).sum(axis=1)
+    return found

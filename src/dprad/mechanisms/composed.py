@@ -19,6 +19,7 @@ from dprad.game.query import Query
 from dprad.game.question import Question
 from dprad.mechanisms.base import Mechanism
 from dprad.mechanisms.foreign import as_mechanism
+from dprad.mechanisms.tables.published import Published
 from dprad.model.guarantees import KINDS, Guarantee
 from dprad.numerics.arrays import Column, FloatArray
 
@@ -155,6 +156,22 @@ class Composed(Mechanism):
         """The composed promises; None if a part has no promise."""
         promises = {id(m): m.guarantee for m in self.mechanisms}
         return compose_all([promises[id(m)] for m in self.mechanisms])
+
+    def prepared(self, question: Question) -> Mechanism:
+        """Table releases become one, since they are about the same people."""
+        asked = self.queries or [question.query] * len(self.mechanisms)
+        made: dict[Any, Mechanism] = {}  # a repeated mechanism stays one
+        parts = []
+        for part, query in zip(self.mechanisms, asked, strict=True):
+            key = id(part), id(query) if callable(query) else _hashable(query)
+            if key not in made:
+                made[key] = part.prepared(replace(question, query=query))
+            parts.append(made[key])
+        tables = [m for m in parts if isinstance(m, Published)]
+        if len(tables) == len(parts):
+            return Published.together(tables, self)
+        changed = any(new is not old for new, old in zip(parts, self.mechanisms, strict=True))
+        return Composed(parts, queries=self.queries) if changed else self
 
     def sample(self, records: Any, rng: np.random.Generator) -> tuple[Any, ...]:
         """One output per mechanism and record."""

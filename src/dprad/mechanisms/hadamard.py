@@ -4,7 +4,8 @@ K outputs stand in B blocks of b = K/B. A value belongs to a block and to a row 
 Hadamard matrix; its support is the b/2 outputs of its block at which row r is +1. Outputs of the
 support are e^epsilon times as likely as all others. B is a power of two near e^epsilon/2 (one block
 for epsilon up to ln 2). Supports of two values of a block overlap in b/4 outputs: they are
-dependent, so the exact risk comes from the channel, not from the closed form for supports.
+dependent, so the exact risk comes from a fast transform or the channel, not from the closed form
+for supports.
 """
 
 from __future__ import annotations
@@ -91,7 +92,13 @@ class HadamardResponse(Finite):
         support = self.block // 2
         return support + (self.outputs - support) * float(np.exp(-self.epsilon))
 
-    def _place(self, codes: IntArray) -> tuple[IntArray, IntArray]:
+    @property
+    def log_levels(self) -> tuple[float, float]:
+        """Log-probability of an output of the support, and of any other."""
+        total = float(np.log(self._weight))
+        return -total, -self.epsilon - total
+
+    def place(self, codes: IntArray) -> tuple[IntArray, IntArray]:
         """Block and row of each value."""
         return codes % self.blocks, codes // self.blocks + 1
 
@@ -117,7 +124,7 @@ class HadamardResponse(Finite):
         4
 
         """
-        block, row = self._place(np.asarray(codes))
+        block, row = self.place(np.asarray(codes))
         where, column = np.divmod(np.asarray(outputs), self.block)
         even = np.bitwise_count(column & row) % 2 == 0
         return np.asarray((where == block) & even)
@@ -125,7 +132,7 @@ class HadamardResponse(Finite):
     def sample(self, records: Any, rng: np.random.Generator) -> IntArray:
         """One output per record. O(n) expected: random outputs of the block until in or out."""
         codes = categories(records, self.size, "HadamardResponse")
-        block, row = self._place(codes)
+        block, row = self.place(codes)
         truth = rng.random(codes.shape) < self.block // 2 / self._weight
         # a random column; the highest bit of the row is set to fix the parity
         column = rng.integers(0, self.block, codes.shape)
@@ -141,8 +148,7 @@ class HadamardResponse(Finite):
 
     def log_likelihood(self, outputs: Any, records: Any) -> FloatArray:
         """Log-probability of outputs given records."""
-        inside = self.inside(outputs, records)
-        return np.asarray(np.where(inside, 0.0, -self.epsilon) - np.log(self._weight))
+        return np.asarray(np.where(self.inside(outputs, records), *self.log_levels))
 
     def variance(self, people: int = 1) -> float:
         """Variance of the estimated frequency of a rare value, others spread over the blocks.

@@ -7,10 +7,12 @@ enough for x to be informative. Bounds are rounded up.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from decimal import Decimal
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from dprad.model.guarantees.neighbours import UNKNOWN
 from dprad.model.losses import LOSSES
 from dprad.model.parameters import TURNED
 
@@ -23,14 +25,23 @@ MEASURES = {
     "worst": "largest risk of one person",
     "rero": "attacker's success",
     "tv": "total variation",
+    "advantage": "advantage of a membership test",
+    "summary": "summary of the promise",
 }
 _NAMES = {"tv": "total variation"}
 _SCALES = (100, 1_000, 10_000, 100_000, 1_000_000)
 
 
 def risk(result: Risk) -> str:
-    """The odds; whether they are an average that hides somebody; whom they leave out."""
-    return "\n".join([sentence(result), *_beside(result)])
+    """The odds; why they are doubtful; whether they are an average that hides somebody; whom they
+    leave out.
+    """
+    return "\n".join([sentence(result), *doubtful(result.doubts), *_beside(result), *result.notes])
+
+
+def doubtful(doubts: Iterable[str]) -> list[str]:
+    """A line for each doubt about the guarantee."""
+    return [f"Cannot be relied on: {doubt}" for doubt in doubts]
 
 
 def sentence(result: Risk, *, named: bool = True) -> str:
@@ -134,10 +145,29 @@ def subject(plain: dict[str, Any]) -> str:
         and isinstance(value, int | float)
         and not isinstance(value, bool)
     ]
+    if "noise" in plain:
+        return _tables(kind, plain)
     if "neighbours" in plain:
         what = f"promise of {listed(numbers)}" if numbers else "promised profile"
-        return f"a {what} ({plain['neighbours']})"
+        near = plain["neighbours"]
+        return f"a {what} ({'neighbours not stated' if near == UNKNOWN else near})"
     return f"{kind} with {listed(numbers)}" if numbers else f"the mechanism {kind}"
+
+
+def _tables(kind: str, plain: dict[str, Any]) -> str:
+    """A table release: what is published, and its noise."""
+    of, by = plain.get("of"), plain.get("by", [])
+    if kind == "Marginals":
+        what, by = f"{len(by)} tables of counts", []
+    else:
+        named = {"Counts": "counts", "Histogram": f"a histogram of {of}", "Mean": f"means of {of}"}
+        what = named.get(kind, f"sums of {of}")
+    cells = f" by {listed(list(by))}" if by else ""
+    who = f" where {plain['where']}" if "where" in plain else ""
+    amount = [f"{n} {_short(plain[n])}" for n in ("epsilon", "rho", "scale") if n in plain]
+    near = f", {plain['neighbours']}" if "neighbours" in plain and "scale" not in plain else ""
+    often = f", {plain['times']:,} times" if "times" in plain else ""
+    return f"{what}{cells}{who} ({plain['noise']} noise, {listed(amount)}{near}{often})"
 
 
 def _short(value: float) -> str:
@@ -206,9 +236,16 @@ def calibration(plan: Calibration) -> str:
         f"{plan.family} with {plan.parameter} = {safely(plan.value, plan.rising)} keeps the {what} "
         f"at or below {plan.max_risk:g}{whom}. {_tightness(plan)}"
     ]
+    if plan.risk.any_prior is not None and plan.measure in ("rad", "worst"):
+        lines.append(
+            "It is enough for every population: too many rows are the only ones of their kind, so "
+            "the table says little about its own. Fewer columns or coarser values may need less "
+            "noise, and so may a table that is the whole population, if you say so."
+        )
     if plan.error is not None and math.isfinite(plan.error):
         lines.append(f"The noise stays within {amount(plan.error)} in 95 of 100 cases.")
-    return "\n".join([*lines, sentence(plan.risk, named=False), *_beside(plan.risk)])
+    lines += [sentence(plan.risk, named=False), *doubtful(plan.risk.doubts)]
+    return "\n".join([*lines, *_beside(plan.risk)])
 
 
 def _tightness(plan: Calibration) -> str:
@@ -218,7 +255,8 @@ def _tightness(plan: Calibration) -> str:
         return "It is the end of the range searched; less noise was not tried."
     if plan.measure not in MEASURES:
         return "Less noise would exceed the bound, but not necessarily the risk."
-    if plan.measure == "tv" or kind == "exact":
+    summary = plan.measure in ("tv", "advantage", "summary")
+    if summary or (kind == "exact" and plan.risk.any_prior is None):
         return "Any less noise would exceed it."
     if kind == "estimate":
         return "The risk is estimated: slightly less noise may suffice; more trials would show."
@@ -253,7 +291,8 @@ def rows(table: Comparison) -> list[tuple[str, ...]]:
 
 def comparison(table: Comparison) -> str:
     """A table, least risk first; a star marks those that no other beats on both counts."""
-    return aligned(rows(table))
+    doubts = [f"{c.name}: {d}" for c in table.candidates for d in c.risk.doubts]
+    return "\n".join([aligned(rows(table)), *doubtful(doubts)])
 
 
 def aligned(cells: list[tuple[str, ...]]) -> str:

@@ -95,6 +95,7 @@ class Groups(Result):
         if len(self.groups) > LINES:
             lines.append(f"... and {len(self.groups) - LINES:,} more")
         lines.append(f"Everybody, on average: extra risk {explain.number(self.overall)}.")
+        lines += explain.doubtful(self.overall.doubts)
         return "\n".join(line.rstrip() for line in lines)
 
     def _repr_html_(self) -> str:

@@ -98,7 +98,9 @@ def _haversine(values: Any, columns: tuple[str, ...], eta: float) -> Hits:
     points = np.stack([np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat)], axis=1)
     tree = cKDTree(points)
     angle = min(eta / EARTH_RADIUS, np.pi)
-    chord = 2 * np.sin(angle / 2) * (1 + 1e-9) + 1e-9  # a little too wide; measured exactly below
+    # surely near, and surely not; in between distances are measured exactly
+    chord = 2 * np.sin(angle / 2) * (1 + 1e-9) + 1e-9
+    sure = 2 * np.sin(angle / 2) * (1 - 1e-9) - 1e-9
 
     def near(i: Any, j: Any) -> Any:
         h = (
@@ -116,7 +118,9 @@ def _haversine(values: Any, columns: tuple[str, ...], eta: float) -> Hits:
         part = cKDTree(points[a : a + step])
         close = part.sparse_distance_matrix(tree, chord, output_type="ndarray")
         i, j = close["i"], close["j"]
-        kept = near(a + i, j)
+        kept = close["v"] < sure
+        edge = np.flatnonzero(~kept)
+        kept[edge] = near(a + i[edge], j[edge])
         ones = (np.ones(int(kept.sum()), dtype=bool), (i[kept], j[kept]))
         rows.append(sparse.csr_array(ones, shape=(part.n, len(lat))))
     return Pairs(sparse.vstack(rows, format="csr"))

@@ -30,6 +30,8 @@ class Missing:
         Rows that were left out.
     policy
         ``"keep"`` or ``"drop"``.
+    single
+        Share of the rows that count, by weight, that are the only ones of their kind.
 
     Examples
     --------
@@ -42,6 +44,7 @@ class Missing:
     rows: int
     dropped: int
     policy: str
+    single: float = 0.0
 
     def sentence(self) -> str:
         """What was done, with rounded shares; empty if nothing was missing."""
@@ -91,7 +94,8 @@ def settled(
         raise DpradError(
             "every row has a missing value, so missing='drop' leaves none. Choose fewer columns."
         )
-    missing = Missing(counts, int(rows.sum()), int(rows[~kept].sum()), policy)
+    single = float(weights[kept & (rows == 1)].sum() / (weights[kept].sum() or 1.0))
+    missing = Missing(counts, int(rows.sum()), int(rows[~kept].sum()), policy, single)
     if not missing.dropped:
         return list(arrays), weights, missing
     # without missing values a column may be numeric again

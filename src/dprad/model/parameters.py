@@ -38,6 +38,8 @@ class Parameter:
         Lowest, highest and step on the web page; None: no slider.
     interval
         Whether it is two numbers, low and high.
+    choices
+        If it is a word, which ones.
 
     """
 
@@ -51,6 +53,7 @@ class Parameter:
     most: float = math.inf
     slider: tuple[float, float, float] | None = None
     interval: bool = False
+    choices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,13 @@ EPSILON = Parameter(
 )
 DELTA = Parameter("delta", "The delta that goes with epsilon.", most=1.0)
 MU = Parameter("mu", "Promise mu-Gaussian DP.", low=1e-13, high=1e3, slider=(0.0, 5.0, 0.05))
+RHO = Parameter(
+    "rho",
+    "Promise rho-zero-concentrated DP.",
+    low=1e-9,
+    high=1e4,
+    slider=(0.0, 5.0, 0.01),
+)
 TV = Parameter(
     "tv", "Promise a total variation.", low=1e-15, high=1.0, most=1.0, slider=(0.0, 1.0, 0.01)
 )
@@ -94,7 +104,22 @@ SENSITIVITY = Parameter(
 CLAMP = Parameter(
     "clamp", "The interval to which noisy numbers are moved, as low:high.", interval=True
 )
-SCALE = Parameter("scale", "Scale of the noise.", low=1e-6, high=1e9, rising=False, scaled=True)
+SCALE = Parameter(
+    "scale",
+    "Scale of the noise.",
+    low=1e-6,
+    high=1e9,
+    rising=False,
+    scaled=True,
+    slider=(0.1, 100.0, 0.1),
+)
+RHO = Parameter(
+    "rho",
+    "Zero-concentrated privacy loss. Smaller is more private.",
+    low=1e-13,
+    high=1e5,
+    slider=(0.0, 5.0, 0.05),
+)
 NOISE_MULTIPLIER = Parameter(
     "noise_multiplier",
     "Standard deviation of the noise over the clipping norm.",
@@ -106,9 +131,32 @@ SAMPLE_RATE = Parameter(
     "sample_rate", "Chance that a record takes part in a step.", low=1e-9, high=1.0, most=1.0
 )
 STEPS = Parameter("steps", "Number of steps.", low=1.0, high=1e7, whole=True)
-TIMES = Parameter("times", "Number of releases.", low=1.0, high=1e6, whole=True)
+TIMES = Parameter("times", "Number of releases.", low=1.0, high=1e6, whole=True, most=1e6)
+PEOPLE = Parameter(
+    "people", "Number of records that belong together.", low=1.0, high=1e6, whole=True, most=1e6
+)
+# What a promise is counted in: releases, and records that change together.
+UNITS = {p.name: p for p in (TIMES, PEOPLE)}
+EPSILON_INF = Parameter(
+    "epsilon_inf",
+    "Privacy loss of all reports together, however many there are, while the value stays the same.",
+    low=1e-6,
+    high=30.0,
+    slider=(0.1, 10.0, 0.1),
+)
+EPSILON_ONE = Parameter(
+    "epsilon_one",
+    "Privacy loss of one report by itself (default: half of epsilon_inf).",
+    low=1e-6,
+    high=30.0,
+)
+REPORTS = Parameter("reports", "Number of reports that the attacker sees.", low=1.0, whole=True)
+PERIODS = Parameter(
+    "periods", "Points in time at which the value may differ, one column each.", low=1.0, whole=True
+)
 
 # Parameters that a calibration may vary in a function that declares nothing, by name.
 TURNED = {
-    p.name: p for p in (EPSILON, MU, TV, SAMPLE_RATE, TIMES, STEPS, SIGMA, NOISE_MULTIPLIER, SCALE)
+    p.name: p
+    for p in (EPSILON, MU, RHO, TV, SAMPLE_RATE, TIMES, STEPS, SIGMA, NOISE_MULTIPLIER, SCALE)
 }

@@ -47,7 +47,7 @@ class Prior:
     continuous_on
         ``(distribution, low, high)`` of a continuous prior, else None.
     rows
-        Number of rows, if the prior was counted from unweighted rows.
+        Number of rows it was counted from, else None.
     missing
         Missing values of the table it was counted from, and what was done about them, else None.
     whole
@@ -238,7 +238,7 @@ class Prior:
         )
         arrays, weights, gaps = settled(names, arrays, weights, rows, missing)
         prior = cls._of(tuple(names), arrays, weights, domain)
-        left = gaps.rows - gaps.dropped if weight is None else None
+        left = gaps.rows - gaps.dropped
         return replace(prior, rows=left, missing=gaps, whole=whole)
 
     @classmethod
@@ -329,9 +329,7 @@ class Prior:
     @property
     def once(self) -> float:
         """Share of the counted rows that are unique; 0 if they are the whole population."""
-        if self.whole or self.rows is None or self.probabilities is None:
-            return 0.0
-        return float(self.probabilities[np.rint(self.probabilities * self.rows) == 1].sum())
+        return 0.0 if self.whole or self.missing is None else self.missing.single
 
     def cells(self, edges: FloatArray) -> FloatArray:
         """Probabilities of the cells between ascending edges, for a continuous prior."""

@@ -156,7 +156,7 @@ class PrivacyLoss:
         e = np.r_[0.0, np.exp(-epsilon[:0:-1]), np.exp(epsilon)]
         mirrored = 1.0 - np.exp(-epsilon[:0:-1]) * (1.0 - value[:0:-1])
         u = np.r_[1.0, mirrored, value]
-        hull = _hull(e, u)
+        hull = lower_hull(e, u)
         slope = np.diff(u[hull]) / np.diff(e[hull])
         # flat beyond the last point: the rest is the mass at infinity
         q = np.diff(np.r_[slope, 0.0])
@@ -321,6 +321,19 @@ class PrivacyLoss:
         revealed = two.p_infinity + float(p[infinite].sum())
         return PrivacyLoss.closed(two.step, low, masses, revealed)._small()
 
+    def chained(self, steps: int) -> PrivacyLoss:
+        """The trade-off after `steps` steps between neighbours, by repeated doubling."""
+        result: PrivacyLoss | None = None
+        power, left = self, steps
+        while left:
+            if left & 1:
+                result = power if result is None else power.chain(result)
+            left >>= 1
+            if left:
+                power = power.chain(power)
+        assert result is not None
+        return result
+
 
 def _convolve(a: FloatArray, b: FloatArray) -> tuple[FloatArray, float]:
     """The convolution, and what its rounding may have lost: nothing if computed directly."""
@@ -335,7 +348,7 @@ def _convolve(a: FloatArray, b: FloatArray) -> tuple[FloatArray, float]:
     return np.maximum(masses, 0.0), slack
 
 
-def _hull(x: FloatArray, y: FloatArray) -> IntArray:
+def lower_hull(x: FloatArray, y: FloatArray) -> IntArray:
     """Indices of the lower convex hull of points sorted by x."""
     kept: list[int] = []
     for i in range(len(x)):

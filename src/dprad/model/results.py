@@ -126,6 +126,13 @@ class Risk(Result):
     any_prior
         Where the prior is doubtful (too many rows are unique): the average and the largest risk
         that hold for every prior; None elsewhere.
+    readings
+        Where the promise does not say which neighbours it compares: the risk of either reading,
+        by name. `rad` is the larger. None elsewhere.
+    notes
+        What else its reader should know, in sentences.
+    doubts
+        Why the guarantee may not hold as stated, so that no limit counts as kept; empty elsewhere.
 
     Examples
     --------
@@ -160,6 +167,9 @@ class Risk(Result):
     worst_kind: str | None = None
     worst_record: Any = field(default=None, compare=False)
     any_prior: tuple[float, float] | None = None
+    readings: dict[str, float] | None = None
+    notes: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
 
     @property
     def attribute_advantage(self) -> float | None:
@@ -214,7 +224,8 @@ class Risk(Result):
         """
         omitted = ("bounds", "worst_record")
         plain = {f: getattr(self, f) for f in self.__slots__ if f not in omitted}
-        plain["interval"], plain["assumptions"] = list(self.interval), list(self.assumptions)
+        for name in ("interval", "assumptions", "notes", "doubts"):
+            plain[name] = list(plain[name])
         for name in ("worst_interval", "any_prior"):
             plain[name] = None if plain[name] is None else list(plain[name])
         for name in ("attribute_advantage", "membership_advantage"):

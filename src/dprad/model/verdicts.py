@@ -56,17 +56,20 @@ class Verdict:
     def __str__(self) -> str:
         whose = "of the most exposed person" if self.worst else "on average over people"
         value = upper(self.risk, worst=self.worst)
-        sure = (self.risk.worst_kind if self.worst else self.risk.kind) == "exact"
+        known = (self.risk.worst_kind if self.worst else self.risk.kind) == "exact"
         if self.outcome == "accepted":
             return f"The extra risk {whose} stays within the accepted {self.limit:g}."
         if self.outcome == "exceeded":
-            verb = "is" if sure else "may be as high as"
+            verb = "is" if known else "may be as high as"
             return (
                 f"The extra risk {whose} {verb} {explain.above(value)}, above the accepted "
                 f"{self.limit:g} ({self.attacker})."
             )
+        unsure = f"Whether the extra risk {whose} stays within the accepted {self.limit:g}"
+        if self.risk.doubts:
+            return f"{unsure} cannot be told: {' '.join(self.risk.doubts)}"
         return (
-            f"Whether the extra risk {whose} stays within the accepted {self.limit:g} cannot be "
+            f"{unsure} cannot be "
             "told: too many rows are the only ones of their kind, so the table says little about "
             "the population, and what holds for every population is "
             f"{explain.above(free(self.risk, worst=self.worst))}. Choose fewer columns or coarser "
@@ -94,15 +97,21 @@ def free(risk: Risk, *, worst: bool) -> float:
     return 1.0 if risk.any_prior is None else risk.any_prior[worst]
 
 
+def sure(risk: Risk, limit: float, *, worst: bool) -> bool:
+    """Whether a risk within the limit can be relied on."""
+    holds = risk.any_prior is None or free(risk, worst=worst) <= limit
+    return holds and not risk.doubts
+
+
 def judge(cases: Sequence[tuple[str, Risk]], limit: float, *, worst: bool = False) -> Verdict:
-    """Judge by the largest risk. A doubtful prior cannot pass: what holds for every prior must."""
+    """Judge by the largest risk. A doubtful guarantee cannot pass; of a doubtful prior, what holds
+    for every prior must.
+    """
 
     def outcome(risk: Risk) -> Outcome:
         if upper(risk, worst=worst) > limit:
             return "exceeded"
-        if risk.any_prior is not None and free(risk, worst=worst) > limit:
-            return "cannot be told"
-        return "accepted"
+        return "accepted" if sure(risk, limit, worst=worst) else "cannot be told"
 
     order: tuple[Outcome, ...] = ("accepted", "cannot be told", "exceeded")
     attacker, risk = max(

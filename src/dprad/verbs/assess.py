@@ -11,13 +11,14 @@ from dprad import bounds
 from dprad.errors import DpradError, number, whole
 from dprad.exact import Sampling, solve, solve_continuous
 from dprad.exact.own import Own, own_risks, promise_of, promised_tv
-from dprad.game.game import Classes, play
+from dprad.game.game import Classes, Game, play
 from dprad.game.query import Query
 from dprad.game.question import Posed, Question
 from dprad.mechanisms.base import Mechanism
 from dprad.mechanisms.composed import Composed
 from dprad.mechanisms.foreign import as_mechanism
-from dprad.model.guarantees import ADD_REMOVE, Guarantee
+from dprad.model import explain
+from dprad.model.guarantees import ADD_REMOVE, REPLACE_ONE, UNKNOWN, ZCDP, Guarantee
 from dprad.model.priors import Prior
 from dprad.model.results import Risk
 from dprad.model.threats import Threat
@@ -34,6 +35,12 @@ _FORCED = "The attacker must always guess; one who may pass can gain more."
 _INDEPENDENT = "Records of different people are independent draws from the prior."
 _FREE = "Nothing is assumed about the population: the number holds for every prior."
 _PROMISE = "The promise is kept; this is not tested here."
+_COMPARES = {
+    REPLACE_ONE: "The promise compares data sets in which one record is replaced.",
+    ADD_REMOVE: "The promise compares data sets with and without the person.",
+    UNKNOWN: "The promise compares data sets with and without the person, or with one record "
+    "replaced; the worse counts.",
+}
 _FIXED = "The releases are fixed beforehand: none was chosen after another one was seen."
 _IMPLEMENTED = "The implementation draws exactly from the mechanism's distribution."
 
@@ -121,12 +128,16 @@ def answer(subject: Any, question: Question, sampling: Sampling, *, own: bool = 
             raise DpradError("query says what a mechanism reads; leave it out for a guarantee.")
         return _doubted(_promised(subject, question), subject, question)
     either = "a guarantee (such as dprad.PureDP) or "
-    mechanism = as_mechanism(subject, "assess", also=either)
+    mechanism = as_mechanism(subject, "assess", also=either).prepared(question)
     risk = _run(mechanism, question, sampling)
-    if not own:
+    if own:
+        risk = replace(risk, **worst_of(mechanism, question, sampling))
+    if risk.worst_kind != "upper-bound" and question.prior.once <= ALONE:
         return risk
-    risk = replace(risk, **worst_of(mechanism, question, sampling))
-    return _doubted(risk, promise_of(mechanism), question) if question.prior.once > ALONE else risk
+    promise = promise_of(mechanism)  # the numbers for one person, or for every prior, rest on it
+    doubts = () if promise is None else promise.doubts
+    risk = replace(risk, doubts=doubts, assumptions=(*doubts, *risk.assumptions))
+    return _doubted(risk, promise, question)
 
 
 def _doubted(risk: Risk, promise: Guarantee | None, question: Question) -> Risk:
@@ -183,9 +194,21 @@ def _promised(guarantee: Guarantee, question: Question) -> Risk:
     prior, game = question.prior, question.game
     table = bounds.evaluate(guarantee, game)
     (best, rad), (_, rero) = bounds.least(table, "rad"), bounds.least(table, "rero")
-    neighbours = "The promise compares data sets in which one record is replaced."
-    if guarantee.neighbours == ADD_REMOVE:
-        neighbours = "The promise compares data sets with and without the person."
+    readings, notes = _readings(guarantee, game, rad), []
+    if readings is not None:
+        notes.append(
+            "The promise does not say what it compares: the extra risk is at most "
+            f"{explain.above(readings[REPLACE_ONE])} if one record is replaced, and at most "
+            f"{explain.above(readings[ADD_REMOVE])} if a person is added or removed. The larger "
+            "counts; ask which it is."
+        )
+    if isinstance(guarantee, ZCDP) and rad > 0:
+        smaller = bounds.least(bounds.evaluate(guarantee.gaussian, game), "rad")[1]
+        notes.append(
+            "This covers every mechanism with this rho. If the noise is Gaussian, state "
+            f"GaussianDP with mu = sqrt(2 rho) = {guarantee.gaussian.mu:.4g} instead: the extra "
+            f"risk is then at most {explain.above(smaller)}."
+        )
     return Risk(
         rad=rad,
         interval=(0.0, rad),
@@ -201,9 +224,30 @@ def _promised(guarantee: Guarantee, question: Question) -> Risk:
         subject=guarantee.describe(),
         threat=question.describe(),
         prior=repr(prior),
-        assumptions=(_PROMISE, neighbours, *_attacker(question), *_population(prior), _INDEPENDENT),
+        assumptions=(
+            *guarantee.doubts,
+            _PROMISE,
+            _COMPARES[guarantee.neighbours],
+            *_attacker(question),
+            *_population(prior),
+            _INDEPENDENT,
+        ),
+        readings=readings,
+        notes=tuple(notes),
+        doubts=guarantee.doubts,
         **_promised_worst(guarantee, question),
     )
+
+
+def _readings(guarantee: Guarantee, game: Game, rad: float) -> dict[str, float] | None:
+    """What an unstated promise allows, read either way. Its own table is that for add-remove,
+    which covers both: of a mechanism that keeps it for replaced records, any record may stand for
+    the absent one.
+    """
+    if guarantee.neighbours != UNKNOWN:
+        return None
+    table = bounds.evaluate(guarantee.reading(REPLACE_ONE), game)
+    return {REPLACE_ONE: min(rad, bounds.least(table, "rad")[1]), ADD_REMOVE: rad}
 
 
 def _promised_worst(guarantee: Guarantee, question: Question) -> dict[str, Any]:

@@ -148,7 +148,8 @@ def _records(subject: Any, question: Question, sampling: Sampling) -> Groups:
         high: FloatArray = subject.replace_one().tv * complements(pi)[kept]
         rad, low, kind = high, np.zeros(len(kept)), "upper-bound"
     else:
-        own = own_of(as_mechanism(subject, "by_group"), question, sampling)
+        run = as_mechanism(subject, "by_group").prepared(question)
+        own = own_of(run, question, sampling)
         place = own.place[kept]
         rad, high, kind = own.rad[place], own.high[place], own.kind
         low = own.low[place] * (kind != "upper-bound")

@@ -29,19 +29,22 @@ from dprad.game.question import Question
 from dprad.mechanisms.base import Mechanism
 from dprad.mechanisms.foreign import as_mechanism
 from dprad.model import explain
-from dprad.model.guarantees import Guarantee
+from dprad.model.guarantees import UNKNOWN, Guarantee
 from dprad.model.priors import Prior
 from dprad.model.results import Calibration, Risk
 from dprad.model.threats import Threat
+from dprad.model.verdicts import free, upper
 from dprad.numerics.random import Seed
 from dprad.numerics.search import Search, UnattainableError
 from dprad.runtime.progress import tell
 from dprad.verbs.assess import answer, sampled, worst_of
 from dprad.verbs.dial import Dial
 
-# What can be limited: the extra risk, that of one person, the success rate, the total variation of
-# the promise, or one bound of the table by name, for comparison.
-MEASURES = ("rad", "worst", "rero", "tv", *(row.name for row in bounds.TABLE))
+Measure = Callable[[Guarantee], float]
+# Summaries of the promise by name; what else can be limited: the extra risk, that of one person,
+# the success rate, or one bound of the table by name, for comparison.
+SUMMARIES: dict[str, Measure] = {"tv": lambda p: p.tv, "advantage": lambda p: p.advantage}
+MEASURES = ("rad", "worst", "rero", *SUMMARIES, *(row.name for row in bounds.TABLE))
 # Relative tolerance of the value, where the risk is computed exactly and where it is estimated.
 TOLERANCE = 1e-7
 ROUGH = 1e-3
@@ -61,7 +64,7 @@ def calibrate(
     threat: Threat | None = None,
     parameter: str | None = None,
     between: tuple[float, float] | None = None,
-    measure: str = "rad",
+    measure: str | Measure = "rad",
     worst: bool = False,
     query: Query | None = None,
     trials: int = 20_000,
@@ -89,9 +92,10 @@ def calibrate(
     query
         What the mechanism reads from a record, as for `assess`.
     measure
-        ``"rad"``, the extra risk; ``"rero"``, the success rate of the attacker; ``"tv"``, the total
-        variation of the promise as stated (for add-remove promises: the best membership test); or
-        one bound of the table, such as ``"theorem-3"``, for comparison.
+        ``"rad"``, the extra risk; ``"rero"``, the success rate of the attacker; ``"tv"`` or
+        ``"advantage"``, the total variation of the promise as stated (for add-remove promises: the
+        best membership test); one bound of the table, such as ``"theorem-3"``, for comparison; or a
+        function of the promise, such as ``lambda p: p.tpr_at(fpr=0.01)``.
     worst
         Whether to limit the largest own risk of a single person (``measure="worst"``) instead of
         the average over people.
@@ -134,12 +138,18 @@ def calibrate(
 
 
 def turned(
-    dial: Dial, question: Question, max_risk: float, sampling: Sampling, *, measure: str = "rad"
+    dial: Dial,
+    question: Question,
+    max_risk: float,
+    sampling: Sampling,
+    *,
+    measure: str | Measure = "rad",
 ) -> Calibration:
     """The weakest value of a dial, for a prepared question."""
-    target = number(max_risk, "max_risk", low=0, high=1)
-    one_of(measure, "measure", MEASURES)
-    trial = _Trial(dial, question, measure, sampling)
+    summary = measure if callable(measure) else SUMMARIES.get(str(measure))
+    target = number(max_risk, "max_risk", low=0, high=math.inf if callable(measure) else 1)
+    measure = "summary" if callable(measure) else one_of(measure, "measure", MEASURES)
+    trial = _Trial(dial, question, measure, sampling, summary)
     search = Search(
         trial, target, dial.low, dial.high, dial.rising is not False, dial.whole, TOLERANCE
     )
@@ -163,7 +173,7 @@ def turned(
         search.ended = search.ended and value == searched
         search.tolerance = _failing(value, search)
     if risk.worst is None:  # left out of the search
-        run = as_mechanism(subject, "calibrate")
+        run = as_mechanism(subject, "calibrate").prepared(question)
         risk = replace(risk, **worst_of(run, question, sampling))
     error = subject.error(0.95) if isinstance(subject, Mechanism) else None
     return Calibration(
@@ -190,18 +200,25 @@ class _Trial:
     question: Question
     measure: str
     sampling: Sampling
+    summary: Measure | None = None
     subjects: dict[float, Any] = field(default_factory=dict)
     risks: dict[float, Risk] = field(default_factory=dict)
 
     def __call__(self, value: float) -> float:
         subject = self.subjects[value] = self.dial.make(value)
-        if self.measure == "tv":
+        if self.summary is not None:
             promise = subject.guarantee if isinstance(subject, Mechanism) else subject
             if not isinstance(promise, Guarantee):
                 raise DpradError(
-                    "measure 'tv' needs a mechanism or guarantee that states its promise."
+                    f"measure {self.measure!r} needs a mechanism or guarantee that states its "
+                    "promise."
                 )
-            return float(promise.tv)
+            # not stated: the worse reading
+            read = promise.replace_one() if promise.neighbours == UNKNOWN else promise
+            found = float(self.summary(read))
+            if math.isnan(found):
+                raise DpradError("measure must return a number, but returned NaN.")
+            return found
         tell(f"calibrating, {len(self.subjects)} values tried", 0, 0)
         return _measured(self.risk(value), self.measure)
 
@@ -221,11 +238,12 @@ class _Trial:
 
 
 def held(risk: Risk, measure: str) -> float:
-    """The upper end of what is held to the limit: the average, or the largest for one person."""
-    if measure == "rad":
-        return risk.interval[1]
-    assert risk.worst_interval is not None
-    return risk.worst_interval[1]
+    """The upper end of what is held to the limit: the average, or the largest for one person; where
+    the prior is doubtful, also what holds for every prior.
+    """
+    worst = measure == "worst"
+    known = upper(risk, worst=worst)
+    return known if risk.any_prior is None else max(known, free(risk, worst=worst))
 
 
 def _measured(risk: Risk, measure: str) -> float:

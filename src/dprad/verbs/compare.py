@@ -128,7 +128,7 @@ def beats(other: Any, mine: tuple[Risk, float | None, float | None]) -> bool:
 
 def _name(subject: dict[str, Any]) -> str:
     """The kind and the noise, without the range, which is often that of the data."""
-    plain = {k: v for k, v in subject.items() if k not in ("bounds", "sensitivity")}
+    plain = {k: v for k, v in subject.items() if k not in ("bounds", "doubts", "sensitivity")}
     kind = plain.pop("kind")
     shown = [
         f"{k}={v:.6g}" if isinstance(v, float) else f"{k}={v}"

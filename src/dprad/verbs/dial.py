@@ -112,9 +112,8 @@ class Dial:
         """Values at which the risk may turn, as declared by the mechanism, if its noise is this
         value.
         """
-        if not isinstance(subject, Mechanism) or subject.noise is None:
-            return []
-        if subject.describe().get(subject.noise.name) != value:
+        noise = type(subject).noise if isinstance(subject, Mechanism) else None
+        if noise is None or subject.describe().get(noise.name) != value:
             return []
         return [edge for edge in subject.edges() if edge < self.high]
 
@@ -178,6 +177,10 @@ def _free(
     for candidates in (free, required):
         if len(candidates) == 1:
             return candidates[0]
+    kind = _mechanism(family)
+    turns = None if kind is None else kind.turns(fixed)
+    if turns in free:
+        return turns
     if len(names) == 1 and not fixed:
         return "" if names[0] not in turned else names[0]
     what = getattr(family, "__name__", "the function")

@@ -93,7 +93,7 @@ def simulate(
     """
     question = Question.of(prior, threat, query)
     game = question.table("simulate")
-    subject = as_mechanism(mechanism, "simulate")
+    subject = as_mechanism(mechanism, "simulate").prepared(question)
     if not callable(attack):
         raise DpradError(f"attack must be a function, but is a {type(attack).__name__}.")
     n = whole(trials, "trials", low=2)

@@ -111,14 +111,19 @@ def together(
             seen = answer(whole, posed, replace(sampling, trials=draws), own=own)
     if seen is not None and seen.interval[1] - seen.interval[0] <= TIGHT:
         return seen  # a bound cannot be lower by more than this
-    found = promised(parts, question)
-    if found is None or (seen is not None and seen.interval[1] < found.interval[1]):
-        found = seen
-    if found is None:
+    known = [risk for risk in (seen, promised(parts, question)) if risk is not None]
+    if not known:
         raise DpradError(
             "the releases cannot be added up: one has neither a likelihood nor a promise."
         )
-    return found
+    least = min(known, key=lambda risk: risk.interval[1])
+    own_least = min(known, key=lambda risk: upper(risk, worst=True))
+    return least if own_least is least else replace(least, **_own(own_least))
+
+
+def _own(risk: Risk) -> dict[str, Any]:
+    """What it says of the most exposed person."""
+    return {name: getattr(risk, name) for name in _OWN}
 
 
 def jointly(
@@ -151,6 +156,6 @@ def jointly(
         if alone is not None and not apart and found.worst is None:
             found = replace(found, **alone)
         elif not apart and found.worst is not None:
-            alone = {name: getattr(found, name) for name in _OWN}
+            alone = _own(found)
         risks[k] = found
         seen.add(k)

@@ -121,7 +121,7 @@ def test_domain_and_tolerance(capsys, tmp_path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ([], "give one of --epsilon, --mu and --tv, but got none"),
+        ([], "give one of --epsilon, --mu, --rho and --tv, but got none"),
         (["--epsilon", 1, "--mu", 1], "--epsilon and --mu"),
         (["--epsilon", 1], "neighbours is missing"),
         (["--epsilon", -1, "--neighbours", "replace-one"], "epsilon must be"),
@@ -390,7 +390,8 @@ def examples():
     """The example of every command's help."""
     for name in app:
         if not name.startswith("-"):
-            text = inspect.getdoc(app[name].default_command)
+            command = app[name].default_command
+            text = app[name].help if command is None else inspect.getdoc(command)
             example = text.partition("Example: ")[2].partition("\n\n")[0]
             yield name, " ".join(example.split())
     yield "dprad", app.help.partition("Example: ")[2].partition("\n\n")[0]
@@ -402,6 +403,12 @@ def test_examples_work_as_typed(capsys, tmp_path, monkeypatch, name, example):
     monkeypatch.chdir(tmp_path)
     if name == "explore":
         return  # it would serve for ever; the page's own tests start it
+    if name == "ledger":  # it starts with a scenario
+        run(capsys, "init")
+    if name == "atlas":  # it reads a folder that its reader has
+        (tmp_path / "registry").mkdir()
+        run(capsys, "init")
+        run(capsys, "atlas", "--export", "scenario.toml", "--out", "registry/entry.yaml")
     code, out, err = run(capsys, *shlex.split(example)[1:])
     assert code == (1 if name == "audit" else 0) and out and err == ""
 
@@ -488,3 +495,21 @@ def test_audits_with_somebody_absent_and_low_bits(capsys, tmp_path, monkeypatch)
     call = ("audit", "counted:run", "--claim", 1, "--neighbours", "replace-one", "--records", "a,b")
     code, out, _ = run(capsys, *call, "--bits", "--trials", 200)
     assert code == 0 and "bits=True" not in out
+
+
+def test_rho_units_and_unstated_neighbours(capsys):
+    promise = ("assess", "--rho", 0.01, "--neighbours", "unknown", "--knows", "nothing")
+    code, out, _ = run(capsys, *promise, "--uniform", 4, "--max-risk", 0.1)
+    assert (
+        code == 0 and "does not say what it compares" in out and "If the noise is Gaussian" in out
+    )
+    code, out, _ = run(capsys, *promise, "--uniform", 4, "--times", 4, "--people", 3, "--json")
+    assert code == 0 and json.loads(out)["subject"]["rho"] == pytest.approx(0.36)
+    call = ("calibrate", "--max-risk", 0.1, "--promise", "gaussian", "--neighbours", "replace-one")
+    once, many = (
+        json.loads(run(capsys, *call, "--json", *more)[1])["value"]
+        for more in ((), ("--times", 9, "--people", 2))
+    )
+    assert many == pytest.approx(once / 6, rel=1e-5)
+    code, _, err = run(capsys, "assess", "--mechanism", "grr", "--epsilon", 1, "--times", 3)
+    assert code == 2 and "--times does not apply" in err

@@ -13,7 +13,7 @@ from dprad.show.report.page import html_of
 from dprad.show.scenario import answer, builtin
 from dprad.show.scenario.file import parse
 from dprad.show.web import population
-from dprad.show.web.population import GAUSSIAN, PROMISE, from_file, of_scenario, picked, released
+from dprad.show.web.population import PROMISE, from_file, of_scenario, picked, released
 from dprad.show.web.question import Question, Told
 from dprad.verbs.attackers import standard
 
@@ -21,7 +21,8 @@ PLACE = population.patients()
 GRR = released(PLACE, "grr", 1.0, reads="diagnosis")
 WEAK = released(PLACE, "grr", 0.1, reads="smoker")
 ADDED = released(PLACE, PROMISE, 0.1, delta=1e-5, neighbours="add-remove")
-MU = released(PLACE, GAUSSIAN, 0.05, neighbours="replace-one")
+TABLE = released(PLACE, "counts", 0.2, reads="diagnosis", neighbours="add-remove")
+MU = released(PLACE, "promise-mu", 0.05, neighbours="replace-one")
 
 
 def told(asked):
@@ -29,7 +30,9 @@ def told(asked):
 
 
 @pytest.mark.parametrize("worst", [False, True])
-@pytest.mark.parametrize("releases", [(GRR,), (ADDED,), (MU,), (GRR, WEAK), (WEAK, ADDED, MU)])
+@pytest.mark.parametrize(
+    "releases", [(GRR,), (ADDED,), (MU,), (TABLE,), (GRR, WEAK), (WEAK, ADDED, MU)]
+)
 def test_the_verdict_is_that_of_the_scenario(releases, worst):
     asked = Question(
         population=PLACE, attackers=tuple(standard(patients.prior())), releases=releases,

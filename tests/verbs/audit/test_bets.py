@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
+from scipy.stats import binom
 
 from dprad import (
     ApproxDP,
@@ -25,6 +26,7 @@ from dprad.verbs.audit.books import Cells, Odds
 from dprad.verbs.audit.coordinates import Reader, lowest_bits
 from dprad.verbs.audit.flatten import coordinates
 from dprad.verbs.audit.session import Session
+from effort import some
 
 REPLACE = {"neighbours": "replace-one"}
 CLAIMS = [
@@ -117,11 +119,9 @@ TIGHT = [
 
 @pytest.mark.parametrize(("name", "claim", "run"), TIGHT, ids=[t[0] for t in TIGHT])
 def test_false_alarms_of_learned_bets(name, claim, run):
-    """Tight mechanisms, 60 audits of 512 calls at 80%, looked at after every chunk: more than 24
-    alarms have probability below 1e-4 if the rate is 20%.
-    """
+    """Tight mechanisms, audits of 512 calls at 80%, looked at after every chunk."""
     alarms = 0
-    for seed in range(60):
+    for seed in range(audits := some(60, 15)):
         rng = np.random.default_rng(seed)
         session, most = Session(claim, seed), 0.0
         for _ in range(8):
@@ -129,7 +129,7 @@ def test_false_alarms_of_learned_bets(name, claim, run):
             session.take(run(z, rng), z)
             most = max(most, session.log_wealth())
         alarms += most >= math.log(5)
-    assert alarms <= 24, name
+    assert alarms <= binom.isf(1e-4, audits, 0.2), name
 
 
 # -- what engineers tried first --------------------------------------------------------------------

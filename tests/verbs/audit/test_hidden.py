@@ -222,6 +222,11 @@ def test_text_without_parts_is_noted():
                  vectorised=True),
         BlackBox(lambda z, rng: np.ma.MaskedArray(np.stack([rng.laplace(size=len(z)), 0 * z], 1),
                  np.stack([z == 1, z < 2], 1)), vectorised=True),
+        lambda z, rng: pd.DataFrame({"a": pd.Categorical(["x"], categories=["x", "yz"[z]])}),
+        lambda z, rng: pd.Series(pd.Categorical(["x"], categories=["x", "yz"[z]])),
+        lambda z, rng: pd.DataFrame({"a": [0]}).rename_axis("yz"[z]),
+        lambda z, rng: pd.DataFrame({"a": [0]}).rename_axis(columns="yz"[z]),
+        lambda z, rng: pd.DataFrame({"a": [0]}, index=pd.RangeIndex(1, name="yz"[z])),
     ],
 )  # fmt: skip
 def test_digits_parts_order_and_masks(run):

@@ -9,8 +9,11 @@ import pytest
 
 from dprad import Prior, PureDP, audit
 from dprad.verbs.audit.coordinates import Reader
+from dprad.verbs.audit.edges import FARTHEST, NONE, Edges
 from dprad.verbs.audit.learners import together
 from dprad.verbs.audit.mixture import _Box, _regressions, mixture
+from dprad.verbs.audit.session import Session
+from dprad.verbs.audit.tables import tables
 
 CLAIM = PureDP(1.0, neighbours="replace-one")
 
@@ -48,6 +51,26 @@ def tags(z, rng):
     return np.array([rng.choice(np.flatnonzero(side == s)) for s in own])
 
 
+def answers(z, rng):
+    """Twelve answers, of which the first six lean one way and the others the other way."""
+    lean = np.where(np.arange(12) < 6, 0.1, -0.1)
+    return (rng.random((len(z), 12)) < 0.5 + (2 * z[:, None] - 1) * lean).astype(int)
+
+
+def answered(y):
+    return 2.0 * math.log(1.5) * (y[:, :6].sum(axis=1) - y[:, 6:].sum(axis=1))
+
+
+def cut(z, rng):
+    """Noise of one scale, never beyond three."""
+    size = -np.log1p(-rng.random(len(z)) * -math.expm1(-3.0))
+    return z + size * rng.choice([-1.0, 1.0], len(z))
+
+
+def beyond(y):
+    return np.where(y > 3, 40.0, np.where(y < -2, -40.0, np.clip(2 * y - 1, -1, 1)))
+
+
 def tagged(y):
     return math.log(9.0) * (2.0 * np.random.default_rng(5).integers(2, size=60)[y] - 1.0)
 
@@ -57,7 +80,9 @@ def tagged(y):
     [
         (laplace, lambda y: np.abs(y) - np.abs(y - 2), ("line", "hinges", "boxes"), 0.04),
         (within, lambda y: 2.0 * (2.0 * y[:, 0] - 1.0) * y[:, 1], ("within", "boxes"), 0.03),
-        (band, lambda y: math.log(4.0) - 1.875 * y**2, ("hinges", "boxes"), 0.03),
+        (band, lambda y: math.log(4.0) - 1.875 * y**2, ("hinges", "boxes", "edges"), 0.03),
+        (answers, answered, ("blocks",), 0.02),
+        (cut, beyond, ("edges",), 0.03),
         (tags, tagged, ("counts",), 0.12),
     ],
 )
@@ -66,7 +91,7 @@ def test_each_kind_is_learned_from_few_outputs(run, truth, carried, lost):
     reader = Reader()
     outputs, secret = sampled(run, 400, 1)
     fresh, known = sampled(run, 4000, 2)
-    found = mixture(reader.rows(outputs), secret)
+    found = mixture(reader.rows(outputs), secret, bound=1.0 if run is cut else math.inf)
     best = bounded(truth(fresh), known)
     assert best - lost < bounded(found(reader.rows(fresh)), known) < best + 0.01
     assert sum(found.shares[name] for name in carried) > 0.5
@@ -101,6 +126,80 @@ def test_evidence_by_hand():
         log = log - np.logaddexp(0.0, -odds if z else odds)
     integral = float(np.exp(log).sum()) * (grid[1] - grid[0]) ** 2
     assert found.evidence == pytest.approx(math.log(integral), abs=0.05)
+
+
+def test_evidence_of_what_the_claim_allows():
+    """Odds cut off at the bound: rather below the integral, since the weights are those without;
+    the same as without if none reaches it.
+    """
+    rng = np.random.default_rng(3)
+    x = np.stack([np.ones(80), rng.normal(size=80)], axis=1)
+    secret = (rng.random(80) < 1 / (1 + np.exp(-np.clip(3 * x[:, 1], -1, 1)))).astype(int)
+    found = list(_regressions(x, secret, 1.0))[3]  # penalties 1 and 1
+    grid = np.linspace(-5, 5, 401)
+    a, b = np.meshgrid(grid, grid, indexing="ij")
+    log = -(a**2 + b**2) / 2 - math.log(2 * math.pi)
+    for row, z in zip(x, secret, strict=True):
+        odds = np.clip(a * row[0] + b * row[1], -1.0, 1.0)
+        log = log - np.logaddexp(0.0, -odds if z else odds)
+    integral = math.log(float(np.exp(log).sum()) * (grid[1] - grid[0]) ** 2)
+    assert found.inside != found.evidence
+    assert integral - 2.5 < found.inside < integral
+    assert np.all(np.abs(np.log(1 / found.allowed(x) - 1)) <= 1.0 + 1e-12)
+    far = list(_regressions(x, secret, 50.0))[3]
+    assert far.inside == far.evidence
+
+
+def test_edges_by_hand():
+    """Every edge of both ends, one at a time."""
+    rng = np.random.default_rng(7)
+    outputs, secret = sampled(cut, 100, 8)
+    chance = 1 / (1 + np.exp(-np.clip(2 * outputs - 1, -1, 1)))
+    found = Edges.of(Reader().rows(outputs), secret, chance)
+    likely = np.where(secret == 1, chance, 1 - chance)
+    ends = []
+    for order in (np.argsort(-outputs), np.argsort(outputs)):
+        sizes = range(1, int(FARTHEST * 100) + 1)
+        total = NONE
+        for n in sizes:
+            one = int(secret[order[:n]].sum())
+            beta = math.gamma(one + 0.5) * math.gamma(n - one + 0.5) / math.gamma(n + 1) / math.pi
+            coin = (beta + 0.5 * (one in (0, n))) / 2
+            share = (1 - NONE) / n / sum(1 / k for k in sizes)
+            total += share * coin / math.prod(likely[order[:n]])
+        ends.append(total)
+    assert found.evidence == pytest.approx(math.log(ends[0] * ends[1] - NONE**2))
+    fresh = Reader().rows(np.array([-2.9, 0.5, 3.9]))
+    low, middle, high = found(fresh, np.full(3, 0.5)).tolist()
+    assert low < 0.25 and middle == 0.5 and high > 0.75
+    # nothing beyond what was predicted: weaker than none
+    noise = rng.laplace(size=400) + (secret := rng.integers(2, size=400))
+    chance = 1 / (1 + np.exp(-np.clip(2 * noise - 1, -1, 1)))
+    assert Edges.of(Reader().rows(noise), secret, chance).evidence < 0.5
+
+
+def test_blocks_count_values_where_lists_have_them():
+    """Halves of lists of 0 and 1 that end early; the length is no part of them."""
+    rng = np.random.default_rng(2)
+    lists = [rng.integers(2, size=rng.integers(3, 7)).tolist() for _ in range(60)]
+    rows, secret = Reader().rows(lists), rng.integers(2, size=60)
+    found = {t(rows).shape[1]: t for name, t in tables(rows, secret) if name == "blocks"}
+    assert sorted(found) == [3, 5]  # all, and halves: how often 0, how often 1
+    table = found[5](Reader().rows([[1, 1, 0, 1, 0], [0, 0, 1, 1, 1, 1]])) * math.sqrt(3) / 2
+    assert table[:, 1:].round(9).tolist() == [[1, 1, 2, 1], [2, 0, 1, 3]]
+
+
+@pytest.mark.parametrize(("run", "most"), [(cut, 1000), (answers, 200)])
+def test_few_calls_suffice(run, most):
+    """The median of five sessions; floors are 214 and 68."""
+    needed = []
+    for seed in range(5):
+        rng, session = np.random.default_rng([seed, 3]), Session(CLAIM, seed)
+        while session.log_wealth() < math.log(20) and session.calls < 3 * most:
+            z = rng.integers(2, size=32)
+            session.take(run(z, rng), z)
+        needed.append(session.calls)
+    assert np.median(needed) <= most
 
 
 def test_given_scores_are_weighed_too():

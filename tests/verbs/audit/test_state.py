@@ -319,12 +319,13 @@ OUTPUTS = {
 @pytest.mark.parametrize("kind", OUTPUTS)
 def test_a_resumed_audit_says_the_same(kind, tmp_path):
     run, path = OUTPUTS[kind], tmp_path / "state"
-    alone = audit(run, **COIN)
-    first = audit(run, state=path, **COIN)
+    coin = COIN | {"trials": 1200}
+    alone = audit(run, **coin)
+    first = audit(run, state=path, **coin)
     lines = path.read_bytes().splitlines(keepends=True)
     assert len(lines) > 8
     path.write_bytes(b"".join(lines[:6]))  # killed after five chunks
-    again = audit(run, state=path, **COIN)
+    again = audit(run, state=path, **coin)
     assert alone.verdict == first.verdict == again.verdict == "violated"
     assert numbers(first) == numbers(again)
 
@@ -1022,3 +1023,17 @@ def test_pythons_own_modules_are_not_ones_own():
         assert not installed("sched")
     finally:
         sys.modules.pop("sched") if before is None else sys.modules.update(sched=before)
+
+
+def test_files_with_chunks_of_another_size_are_refused(tmp_path, monkeypatch):
+    """As an older version wrote them: by its number, and by the sizes if that is the same."""
+    path, asked = tmp_path / "audit.jsonl", {**COIN, "trials": 400}
+    with monkeypatch.context() as older:
+        older.setattr("dprad.verbs.audit.trials.FIRST", 64)
+        audit(noisy_coin, state=path, **asked)
+    lines = path.read_text().splitlines()
+    with pytest.raises(DpradError, match="chunk 0 does not add up"):
+        audit(noisy_coin, state=path, **asked)
+    path.write_text("\n".join([lines[0].replace('"format": 5', '"format": 4'), *lines[1:]]) + "\n")
+    with pytest.raises(DpradError, match="another version of dprad wrote it"):
+        audit(noisy_coin, state=path, **asked)

@@ -103,6 +103,14 @@ class ApproxDP(Guarantee):
         flat = -np.expm1(-self.epsilon) * (1.0 - alpha) + self.failure * np.exp(-self.epsilon)
         return np.asarray(np.minimum(steep, flat))
 
+    def _renyi(self, orders: FloatArray) -> FloatArray | None:
+        if self.failure > 0:
+            return None
+        # of randomised response: p^a (1-p)^(1-a) + (1-p)^a p^(1-a), with p/(1-p) = e^epsilon
+        up, down = -np.logaddexp(0.0, -self.epsilon), -np.logaddexp(0.0, self.epsilon)
+        moment = np.logaddexp(orders * up + (1 - orders) * down, orders * down + (1 - orders) * up)
+        return np.asarray(np.minimum(moment / (orders - 1), self.epsilon))
+
     def _repeated(self, times: int) -> Guarantee:
         loss = PrivacyLoss.of_points(self.epsilon, self.failure, times)
         return Numeric(loss, neighbours=self.neighbours)
@@ -185,6 +193,9 @@ class TotalVariation(ApproxDP):
             return super()._with(other)
         a, b = self.failure, other.failure
         return TotalVariation(a + b - a * b, neighbours=self.neighbours)
+
+    def _group(self, size: int) -> Guarantee:
+        return TotalVariation(min(1.0, size * self.failure), neighbours=self.neighbours)
 
     def _replace_one(self) -> Guarantee:
         return TotalVariation(min(1.0, 2.0 * self.failure), neighbours=REPLACE_ONE)

@@ -11,35 +11,38 @@ losses (`_loss`) or its profile, and `takes`, its numeric parameters.
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
-from dprad.errors import DpradError, number, one_of, whole
+from dprad.errors import DpradError, one_of, whole
+from dprad.model.guarantees.doubts import Doubtful
 from dprad.model.guarantees.neighbours import (
     ADD_REMOVE,
     EXPLAINED,
     REPLACE_ONE,
+    UNKNOWN,
     Neighbours,
     explains_neighbours,
 )
+from dprad.model.guarantees.summaries import Summaries
 from dprad.model.parameters import EPSILON, Goal, Parameter
-from dprad.model.privacy_loss import MAX_LOSS, PrivacyLoss
-from dprad.numerics.arrays import FloatArray, like, real
-from dprad.numerics.bisection import first
+from dprad.model.privacy_loss import PrivacyLoss
+from dprad.numerics.arrays import FloatArray
 
 
 @dataclass(frozen=True)
-class Guarantee:
+class Guarantee(Doubtful, Summaries):
     """Base class of all guarantees. Use one of its subclasses.
 
     Parameters
     ----------
     neighbours
-        ``"replace-one"`` (one record is exchanged) or ``"add-remove"`` (with and without the
-        person).
+        ``"replace-one"`` (one record is exchanged), ``"add-remove"`` (with and without the
+        person), or ``"unknown"``: risks are then those of the worse reading.
 
     Examples
     --------
@@ -54,9 +57,11 @@ class Guarantee:
     # its name on the command line, and its numeric parameters
     short: ClassVar[str] = ""
     takes: ClassVar[tuple[Parameter, ...]] = ()
+    # whether it is stated by Rényi divergences, which add up
+    moments: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        one_of(self.neighbours, "neighbours", (REPLACE_ONE, ADD_REMOVE), hint=EXPLAINED)
+        one_of(self.neighbours, "neighbours", (REPLACE_ONE, ADD_REMOVE, UNKNOWN), hint=EXPLAINED)
 
     # -- defined by each kind ------------------------------------------------------------------
     def _loss(self) -> PrivacyLoss:
@@ -92,116 +97,6 @@ class Guarantee:
         """(epsilon, delta) if this is the whole promise, else None."""
         return None
 
-    def delta(self, epsilon: Any) -> Any:
-        """The profile: the least delta such that (epsilon, delta)-DP is promised.
-
-        Parameters
-        ----------
-        epsilon
-            A number or an array. Negative values are allowed: ``delta(-e) = 1 - exp(-e) (1 -
-            delta(e))``.
-
-        Returns
-        -------
-        float or ndarray
-            Values between 0 and 1.
-
-        Examples
-        --------
-        >>> from dprad import PureDP
-        >>> promise = PureDP(1.0, neighbours="replace-one")
-        >>> promise.delta(1.0)
-        0.0
-
-        """
-        eps = real(epsilon, "epsilon")
-        size = np.abs(eps)
-        value = np.clip(self._delta(size), 0.0, 1.0)
-        mirrored = -np.expm1(-size) + np.exp(-size) * value  # no difference next to one
-        return like(epsilon, np.where(eps >= 0, value, mirrored))
-
-    def tradeoff(self, alpha: Any) -> Any:
-        """The trade-off curve f: the least miss rate of a test with false-alarm rate alpha.
-
-        Parameters
-        ----------
-        alpha
-            False-alarm rate, a number or an array.
-
-        Returns
-        -------
-        float or ndarray
-            Values between 0 and 1.
-
-        Examples
-        --------
-        >>> from dprad import PureDP
-        >>> promise = PureDP(1.0, neighbours="replace-one")
-        >>> round(promise.tradeoff(0.1), 6)         # 1 - 0.1 e
-        0.728172
-
-        """
-        a = real(alpha, "alpha")
-        if np.any((a < 0) | (a > 1)):
-            raise DpradError(f"alpha must be between 0 and 1, but is {alpha!r}.")
-        return like(alpha, np.clip(self._tradeoff(a), 0.0, 1.0))
-
-    def gap(self, alpha: float) -> float:
-        """``1 - f(alpha) - alpha``: how much a test beats guessing, to all digits or rounded up.
-
-        Parameters
-        ----------
-        alpha
-            False-alarm rate.
-
-        Returns
-        -------
-        float
-            At least 0.
-
-        Examples
-        --------
-        >>> from dprad import GaussianDP
-        >>> tiny = GaussianDP(1e-20, neighbours="replace-one")
-        >>> f"{tiny.gap(0.5):.6e}"     # 1e-20/sqrt(2 pi)
-        '3.989423e-21'
-
-        """
-        a = number(alpha, "alpha", low=0, high=1)
-        return float(np.clip(self._gap(np.asarray(a)), 0.0, 1.0 - a))
-
-    @property
-    def tv(self) -> float:
-        """Total variation between neighbours, ``delta(0)``."""
-        return float(self.delta(0.0))
-
-    def epsilon_at(self, delta: float) -> float:
-        """The least epsilon such that (epsilon, delta)-DP is promised, rounded up.
-
-        Parameters
-        ----------
-        delta
-            Between 0 and 1.
-
-        Returns
-        -------
-        float
-            May be infinite.
-
-        Examples
-        --------
-        >>> from dprad import GaussianDP
-        >>> round(GaussianDP(1.0, neighbours="replace-one").epsilon_at(1e-5), 3)
-        4.377
-
-        """
-        goal = number(delta, "delta", low=0, high=1)
-        if self.point is not None and goal == self.point[1]:
-            return self.point[0]
-        if self.delta(MAX_LOSS) > goal:
-            return float("inf")
-        return first(lambda e: bool(self.delta(e) <= goal), 0.0, MAX_LOSS, relative=1e-12)
-
     def compose(self, *others: Guarantee) -> Guarantee:
         """The promise for several releases seen together, chosen adaptively.
 
@@ -234,8 +129,13 @@ class Guarantee:
                 raise DpradError(f"compose takes guarantees, but got a {type(other).__name__}.")
             alike = result.neighbours == other.neighbours
             one, two = (result, other) if alike else (result.replace_one(), other.replace_one())
-            result = one._with(two)
+            made = two._with(one) if two.moments else one._with(two)
+            result = made.doubted(*result.doubts, *other.doubts)
         return result
+
+    def _renyi(self, orders: FloatArray) -> FloatArray | None:  # noqa: ARG002
+        """The Rényi divergence between neighbours at these orders; None if it has no limit."""
+        return None
 
     def _with(self, other: Guarantee) -> Guarantee:
         """Composition with another guarantee for the same neighbours."""
@@ -290,13 +190,73 @@ class Guarantee:
 
         """
         count = whole(times, "times", low=1)
-        return self if count == 1 else self._repeated(count)
+        return self if count == 1 else self._repeated(count).doubted(*self.doubts)
 
     def _repeated(self, times: int) -> Guarantee:
         return Numeric(self.loss.repeated(times), neighbours=self.neighbours)
 
+    def group(self, size: int) -> Guarantee:
+        """The promise when `size` records change together: a household, or all of one person.
+
+        Tight for Gaussian DP and total variation; other curves are chained, O(log size) times, and
+        rounded up; rho grows with the square of the size (Bun and Steinke).
+
+        Parameters
+        ----------
+        size
+            How many records.
+
+        Returns
+        -------
+        Guarantee
+            For the same kind of neighbours, `size` records at a time.
+
+        Examples
+        --------
+        >>> from dprad import GaussianDP
+        >>> GaussianDP(1.0, neighbours="replace-one").group(4).mu
+        4.0
+
+        """
+        count = whole(size, "size", low=1)
+        return self if count == 1 else self._group(count).doubted(*self.doubts)
+
+    def _group(self, size: int) -> Guarantee:
+        if self.symmetric or self.neighbours != ADD_REMOVE:
+            return Numeric(self.loss.chained(size), neighbours=self.neighbours)
+        present, absent = (direction.chained(size) for direction in self.directions)
+        return Numeric(present, absent, neighbours=self.neighbours)
+
+    def reading(self, neighbours: Neighbours) -> Guarantee:
+        """The same numbers, read as a promise about other neighbours. Nothing is converted.
+
+        Parameters
+        ----------
+        neighbours
+            As for a new guarantee.
+
+        Returns
+        -------
+        Guarantee
+            What the promise says if this is what it compares.
+
+        Examples
+        --------
+        >>> from dprad import PureDP
+        >>> PureDP(1.0, neighbours="unknown").reading("add-remove")
+        PureDP(1.0, neighbours='add-remove')
+
+        """
+        read = copy.copy(self)
+        object.__setattr__(read, "neighbours", neighbours)
+        Guarantee.__post_init__(read)
+        return read
+
     def replace_one(self) -> Guarantee:
         """The same promise for replaced records.
+
+        An add-remove promise is chained: one record is removed, another added. So is one whose
+        neighbours are unknown, as that is the worse reading.
 
         Returns
         -------
@@ -310,7 +270,8 @@ class Guarantee:
         2.0
 
         """
-        return self if self.neighbours == REPLACE_ONE else self._replace_one()
+        same = self.neighbours == REPLACE_ONE
+        return self if same else self._replace_one().doubted(*self.doubts)
 
     def _replace_one(self) -> Guarantee:
         return Numeric(self.loss.chain(), neighbours=REPLACE_ONE)
@@ -321,7 +282,7 @@ class Guarantee:
         Returns
         -------
         dict
-            Kind, parameters and neighbours.
+            Kind, parameters and neighbours; doubts, if there are any.
 
         Examples
         --------
@@ -331,7 +292,8 @@ class Guarantee:
         {'kind': 'PureDP', 'epsilon': 1.0, 'neighbours': 'replace-one'}
 
         """
-        return {"kind": self.name, **self._numbers(), "neighbours": self.neighbours}
+        doubts = {"doubts": list(self.doubts)} if self.doubts else {}
+        return {"kind": self.name, **self._numbers(), "neighbours": self.neighbours} | doubts
 
     def _numbers(self) -> dict[str, float]:
         return {}
@@ -394,4 +356,6 @@ def of_directions(
     present: PrivacyLoss, absent: PrivacyLoss | None, neighbours: Neighbours
 ) -> Guarantee:
     """A guarantee from its pairs: present against absent, and absent against present."""
-    return Numeric(present, absent, neighbours=neighbours)
+    made = Numeric(present, absent, neighbours=neighbours)
+    # read either way, the larger of both directions is promised
+    return Numeric(made.loss, neighbours=UNKNOWN) if neighbours == UNKNOWN else made

@@ -103,6 +103,12 @@ class GaussianDP(Guarantee):
             return super()._with(other)
         return GaussianDP(float(np.hypot(self.mu, other.mu)), neighbours=self.neighbours)
 
+    def _renyi(self, orders: FloatArray) -> FloatArray:
+        return np.asarray(orders * (self.mu * self.mu / 2))
+
+    def _group(self, size: int) -> Guarantee:
+        return GaussianDP(size * self.mu, neighbours=self.neighbours, static=self.static)
+
     def _replace_one(self) -> Guarantee:
         return GaussianDP(2 * self.mu, neighbours=REPLACE_ONE)
 

@@ -7,14 +7,15 @@ from typing import Any, Literal, TypeVar
 
 from dprad.errors import DpradError
 
-Neighbours = Literal["replace-one", "add-remove"]
+Neighbours = Literal["replace-one", "add-remove", "unknown"]
 REPLACE_ONE: Neighbours = "replace-one"
 ADD_REMOVE: Neighbours = "add-remove"
+UNKNOWN: Neighbours = "unknown"
 EXPLAINED = (
     "Say neighbours='replace-one' if the promise compares data sets in which one person's record "
     "is exchanged, or 'add-remove' if it compares data sets with and without the person (the "
     "default of Opacus and dp-accounting). It matters: an add-remove epsilon is worth up to twice "
-    "as much when a record is replaced."
+    "as much when a record is replaced. Where nobody can say, 'unknown' counts the worse reading."
 )
 _Kind = TypeVar("_Kind", bound=type)
 

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from dprad.errors import DpradError, one_of
+from dprad.errors import DpradError, one_of, part
 from dprad.runtime.journal import Journal, first_line
 from dprad.runtime.progress import tell
 from dprad.runtime.workers import stream
@@ -44,6 +44,12 @@ EXPERIMENTS = {
         "figures MC_results, MC_results_beta",
         "nested Monte Carlo against exact values",
     ),
+    "ldp-settings": (
+        "ldp_settings",
+        "beyond the paper",
+        "audits of many reports and of many attributes",
+    ),
+    "over-time": ("over_time", "beyond the paper", "what the next report tells"),
     "locations": ("locations", "beyond the paper", "what epsilon means on a map"),
 }
 
@@ -145,12 +151,11 @@ def write(made: Made, out: Any, command: str = "") -> list[Path]:
 
 
 def _figure(made: Made, svg: Path, png: Path) -> None:
-    import matplotlib
-    from matplotlib.figure import Figure
-
+    matplotlib = part("matplotlib", "figures", "plots")
+    figures = part("matplotlib.figure", "figures", "plots")
     style = {"svg.hashsalt": "dprad", "svg.fonttype": "none", "font.size": 9}
-    with matplotlib.rc_context(style):  # type: ignore[arg-type]
-        figure = Figure(figsize=made.size, layout="constrained")
+    with matplotlib.rc_context(style):
+        figure = figures.Figure(figsize=made.size, layout="constrained")
         made.draw(figure)
         figure.savefig(svg, metadata={"Date": None})
         figure.savefig(png, dpi=110)

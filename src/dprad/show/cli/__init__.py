@@ -1,8 +1,8 @@
 """The command line: the same terms as the library.
 
 Exit codes: 0 success; 1 the risk exceeds ``--max-risk`` or a claim is violated; 2 wrong usage or
-bad input; 3 whether the risk exceeds it cannot be told (a doubtful prior). Heavy modules load
-inside the commands, so that ``dprad --help`` is fast.
+bad input; 3 whether the risk exceeds it cannot be told (a doubtful prior or promise). Heavy
+modules load inside the commands, so that ``dprad --help`` is fast.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from cyclopts import App, CycloptsError
 import dprad
 from dprad.errors import DpradError, show_records, told
 from dprad.show.cli.assess import assess
+from dprad.show.cli.atlas import atlas
 from dprad.show.cli.audit import audit
 from dprad.show.cli.calibrate import calibrate
 from dprad.show.cli.compare import compare
@@ -44,6 +45,7 @@ app.command(calibrate)
 app.command(compare)
 app.command(audit)
 app.command(report)
+app.command(atlas)
 app.command(ledger)
 app.command(explore)
 app.command(reproduce)

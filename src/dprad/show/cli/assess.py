@@ -11,12 +11,14 @@ from dprad.errors import DpradError
 from dprad.mechanisms import catalogue
 from dprad.mechanisms.catalogue import FAMILIES, NUMBERS, PROMISES
 from dprad.model.guarantees import KINDS
+from dprad.model.parameters import UNITS
 from dprad.show.cli import options
-from dprad.show.cli.options import OUTPUT, SUBJECT, Feared, Population, listed, without
+from dprad.show.cli.options import OUTPUT, SUBJECT, Feared, Population, without
 from dprad.show.cli.output import ranked, show, show_json
 from dprad.show.cli.scenario import alone, assessed
+from dprad.show.cli.tables import Published
 
-_NOBODY, _ANYONE = Population(), Feared()
+_NOBODY, _ANYONE, _NOTHING = Population(), Feared(), Published()
 if TYPE_CHECKING:
     Numbers = Any
     _NONE: Any
@@ -36,6 +38,7 @@ def assess(
     neighbours: Annotated[str | None, Parameter(group=SUBJECT)] = None,
     mechanism: Annotated[str | None, Parameter(group=SUBJECT, help=_MECHANISM)] = None,
     query: Annotated[str | None, Parameter(group=SUBJECT, help=options.QUERY)] = None,
+    published: Published = _NOTHING,
     population: Population = _NOBODY,
     feared: Feared = _ANYONE,
     sensitive: Annotated[str | None, Parameter(group=options.THREAT)] = None,
@@ -59,11 +62,14 @@ def assess(
     numbers
         The promise, or the amount of noise.
     neighbours
-        replace-one or add-remove: what the promise compares. Required for a promise.
+        replace-one or add-remove: what the promise compares; unknown if nobody can say. Required
+        for a promise.
     mechanism
         Assess a mechanism instead.
     query
         What the mechanism reads.
+    published
+        A table release instead.
     sensitive
         Without an attacker, a standard set is asked about: these columns are guessed (default:
         all).
@@ -90,7 +96,6 @@ def assess(
     import dprad
     from dprad.model import explain
     from dprad.model.verdicts import judge, upper
-    from dprad.verbs.attackers import standard
 
     if form != "text":
         without(
@@ -102,6 +107,7 @@ def assess(
             | {"--neighbours": neighbours, "--mechanism": mechanism}
             | {"--max-risk": max_risk, "--query": query, "--by": by, "--sensitive": sensitive}
             | {"--worst": worst or None}
+            | published.given()
             | population.given()
             | feared.given()
         )
@@ -112,8 +118,12 @@ def assess(
     given = options.given(numbers)
     subject: Any
     chosen: dict[str, Any] = {}
-    if mechanism is None:
-        promised = {f"--{p.name}" for kind in KINDS for p in kind.takes}
+    table = published.release(given, neighbours, prior.columns)
+    if table is not None:
+        without(f"--{table[0]}", {"--mechanism": mechanism, "--query": query})
+        subject = catalogue.TABLES[table[0]](**table[1])
+    elif mechanism is None:
+        promised = {f"--{p.name}" for kind in KINDS for p in kind.takes} | {f"--{u}" for u in UNITS}
         noise = {name: value for name, value in given.items() if name not in promised}
         without("a promise", noise | {"--query": query})
         subject = _promise(given, neighbours)
@@ -123,11 +133,8 @@ def assess(
         without("--mechanism", others | {"--neighbours": neighbours})
         chosen = {name: value for name, value in given.items() if name in taken}
         subject = options.mechanism(mechanism, chosen, prior, threat, read)
-    named = any(value is not None for value in feared.given().values())
-    if sensitive is not None and named:
-        raise DpradError("--sensitive is for a standard set of attackers; leave out the others.")
-    attackers = [("", threat)] if named else standard(prior, listed(sensitive, "--sensitive"))
-    if mechanism is not None and read is None and not named and len(prior.columns) > 1:
+    attackers = options.attackers(prior, feared, sensitive)
+    if mechanism is not None and read is None and len(attackers) > 1 and len(prior.columns) > 1:
         read = list(prior.columns)
         subject = options.mechanism(mechanism, chosen, prior, threat, read)
     cases = [
@@ -138,7 +145,7 @@ def assess(
     if form != "text":
         from dprad.show.cli.formats import of_cases, written
 
-        show(written(of_cases(cases, verdict, mechanism or "the promise"), form))
+        show(written(of_cases(cases, verdict, mechanism or (table or ["the promise"])[0]), form))
         return 0 if verdict is None else verdict.code
     name, risk = max(cases, key=lambda case: upper(case[1], worst=worst))
     groups = None

@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter
 
-from dprad.errors import DpradError, one_of
-from dprad.mechanisms.catalogue import FAMILIES, FIXED
+from dprad.errors import DpradError, NothingToCalibrateError, one_of
+from dprad.mechanisms import catalogue
+from dprad.mechanisms.catalogue import FAMILIES, FIXED, TABLES, amount
 from dprad.model.guarantees import KINDS
-from dprad.model.parameters import NOISE_MULTIPLIER
+from dprad.model.parameters import NOISE_MULTIPLIER, UNITS
+from dprad.model.verdicts import judge
 from dprad.show.cli import options
 from dprad.show.cli.options import OUTPUT, Feared, Population, Whole, without
-from dprad.show.cli.output import show, show_json
+from dprad.show.cli.output import ranked, show, show_json
 from dprad.show.cli.scenario import alone, calibrated
+from dprad.show.cli.tables import Published
 
 _GOAL = Group("The accepted risk, and what is calibrated", sort_key=1)
 _PROMISES = {kind.short: kind for kind in KINDS}
@@ -26,7 +29,7 @@ _PROMISE = (
 )
 
 
-_NOBODY, _ANYONE = Population(), Feared()
+_NOBODY, _ANYONE, _NOTHING = Population(), Feared(), Published()
 if TYPE_CHECKING:
     Numbers = Any
     _NONE: Any
@@ -48,8 +51,10 @@ def calibrate(
     numbers: Numbers = _NONE,
     sample_rate: Annotated[float | None, Parameter(group=_GOAL)] = None,
     steps: Annotated[Whole | None, Parameter(group=_GOAL)] = None,
+    published: Published = _NOTHING,
     population: Population = _NOBODY,
     feared: Feared = _ANYONE,
+    sensitive: Annotated[str | None, Parameter(group=options.THREAT)] = None,
     json: Annotated[bool, Parameter(group=OUTPUT, negative=())] = False,
 ) -> int:
     """How much noise keeps the extra risk within an accepted limit?
@@ -73,29 +78,33 @@ def calibrate(
     query
         What the mechanism reads.
     neighbours
-        With --promise: replace-one or add-remove.
+        With --promise or a table: replace-one or add-remove, or unknown.
     numbers
         What else the promise or the mechanism takes.
     sample_rate
         Probability that a record takes part in a step of dpsgd; 1 for full batch.
     steps
         Number of steps of dpsgd.
+    published
+        A table release instead.
     population
         What is known about the population.
     feared
         The attacker.
+    sensitive
+        Without an attacker, the noise is enough for a standard set: these columns are guessed
+        (default: all).
     json
         Print the whole result as JSON.
 
     """
-    import dprad
-
     if scenario is not None:
         alone(
             {"--max-risk": max_risk, "--mechanism": mechanism, "--promise": promise}
             | {"--neighbours": neighbours, "--sample-rate": sample_rate, "--steps": steps}
-            | {"--query": query, "--worst": worst or None}
+            | {"--query": query, "--worst": worst or None, "--sensitive": sensitive}
             | options.given(numbers)
+            | published.given()
             | population.given()
             | feared.given()
         )
@@ -105,24 +114,70 @@ def calibrate(
     prior = population.prior()
     threat = feared.threat()
     read = options.queried(query, prior)
-    if (mechanism is None) == (promise is None):
-        raise DpradError("give one of --mechanism and --promise.")
+    table = published.release(options.given(numbers), neighbours, prior.columns)
+    if [mechanism, promise, table].count(None) != 2:
+        raise DpradError("give one of --mechanism and --promise, or a table such as --counts.")
+    attackers = options.attackers(prior, feared, sensitive)
+    if mechanism in FAMILIES and read is None and len(attackers) > 1 and len(prior.columns) > 1:
+        read = list(prior.columns)
     training = {"--sample-rate": sample_rate, "--steps": steps}
     given = options.given(numbers) | training | {"--neighbours": neighbours}
-    if promise is not None:
+    if table is not None:
+        without(f"--{table[0]}", training | {"--query": query})
+        family, turned = TABLES[table[0]], {**table[1], "parameter": amount(*table)}
+    elif promise is not None:
         family, turned = _promised(promise, given | {"--query": query})
     elif mechanism == "dpsgd":
         family, turned = _training(given | {"--query": query})
     else:
         family, turned = _noise(mechanism or "", given, prior, threat, read)
-    asked = {"prior": prior, "threat": threat, "query": read, "worst": worst}
-    plan = dprad.calibrate(family, max_risk=max_risk, **asked, **turned)
+    asked = {"prior": prior, "query": read}
+    plan, cases = _for_all(attackers, family, turned | {"worst": worst}, max_risk, asked)
     if json:
-        show_json(plan.to_dict())
-    else:
-        public = population.public or options.asks(read, prior)
-        show(str(plan) if mechanism not in FAMILIES else _text(plan, str(mechanism), given, public))
+        named = [{"attacker": name, "risk": risk.to_dict()} for name, risk in cases if name]
+        show_json(plan.to_dict() | {"attackers": named})
+        return 0
+    public = population.public or options.asks(read, prior)
+    show(str(plan) if mechanism not in FAMILIES else _text(plan, str(mechanism), given, public))
+    if len(cases) > 1:
+        show("\n".join(["", "It is enough for every one of these attackers:", *ranked(cases)]))
     return 0
+
+
+def _for_all(
+    attackers: list[tuple[str, Any]],
+    family: Any,
+    turned: dict[str, Any],
+    max_risk: float,
+    asked: dict[str, Any],
+) -> tuple[Any, list[tuple[str, Any]]]:
+    """The least noise that is enough for every attacker, and their risks then. It is found for one
+    after the other, until the noise found for one is enough for all.
+    """
+    import dprad
+
+    left, plan = dict(attackers), None
+    name, threat = attackers[-1]
+    while True:
+        del left[name]
+        try:
+            plan = dprad.calibrate(family, max_risk=max_risk, threat=threat, **asked, **turned)
+        except NothingToCalibrateError:
+            if not left and plan is None:
+                raise
+        if not left:
+            break
+        verdict = None
+        if plan is not None:
+            cases = [(n, dprad.assess(plan.mechanism, threat=t, **asked)) for n, t in left.items()]
+            verdict = judge(cases, max_risk, worst=turned["worst"])
+            if verdict.outcome == "accepted":
+                break
+        name = next(iter(left)) if verdict is None else verdict.attacker
+        threat = left[name]
+    assert plan is not None
+    cases = [(n, dprad.assess(plan.mechanism, threat=t, **asked)) for n, t in attackers]
+    return plan, cases
 
 
 def _text(plan: Any, mechanism: str, given: dict[str, Any], public: bool) -> str:
@@ -148,12 +203,14 @@ def _only(what: str, given: dict[str, Any], *names: str) -> dict[str, Any]:
 def _promised(promise: str, given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     kind = _PROMISES[one_of(promise, "--promise", _PROMISES)]
     rest = tuple(f"--{p.name}" for p in kind.takes[1:])
-    chosen = _only(f"--promise {promise}", given, "--neighbours", *rest)
+    units = tuple(f"--{name}" for name in UNITS)
+    chosen = _only(f"--promise {promise}", given, "--neighbours", *rest, *units)
+    counted = {name: n for name in UNITS if (n := chosen.pop(name)) is not None}
     for name in rest:
         if given[name] is None:
             raise DpradError(f"--promise {promise} needs {name}.")
     chosen["neighbours"] = chosen["neighbours"] or ""
-    return kind, chosen | {"parameter": kind.takes[0].name}
+    return catalogue.counted(kind, counted), chosen | {"parameter": kind.takes[0].name}
 
 
 def _training(given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:

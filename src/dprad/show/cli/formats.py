@@ -28,7 +28,7 @@ from dprad.show.scenario.schema import Wrong
 Format = Literal["text", "junit", "sarif", "markdown"]
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 LEVELS = {"exceeded": "error", "cannot be told": "warning", "accepted": "note"}
-DOUBT = "cannot be told: the table says little about the population"
+DOUBT = "the table says little about the population"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def junit(judged: Judged) -> str:
         if one["outcome"] == "exceeded":
             ElementTree.SubElement(case, "failure", message=said, type="exceeded").text = said
         elif one["outcome"] == "cannot be told":
-            ElementTree.SubElement(case, "skipped", message=f"{said} ({DOUBT})")
+            ElementTree.SubElement(case, "skipped", message=clean(f"{said} ({_doubt(one)})"))
         else:
             ElementTree.SubElement(case, "system-out").text = said
     totals = {"tests": len(judged.rows), "failures": counts["exceeded"], "errors": 0}
@@ -111,7 +111,7 @@ def sarif(judged: Judged) -> str:
     results = []
     for one in judged.rows:
         text = f"{one['release']}, {one['attacker']}: {_said(judged, one)}"
-        text += f" ({DOUBT})" if one["outcome"] == "cannot be told" else ""
+        text += f" ({_doubt(one)})" if one["outcome"] == "cannot be told" else ""
         found = {"ruleId": rule["id"], "ruleIndex": 0, "level": LEVELS[one["outcome"]]}
         results.append(found | {"message": {"text": clean(text)}} | _place(judged, one["release"]))
     driver = {"name": "dprad", "version": dprad.__version__, "rules": [rule]}
@@ -136,6 +136,10 @@ def markdown(judged: Judged) -> str:
     if judged.verdict is not None:
         lines += [f"**{judged.verdict.word}.** {plain(sentence(judged.verdict))}", ""]
     return "\n".join([*lines, *table(judged.rows), "", SAID])
+
+
+def _doubt(one: dict[str, Any]) -> str:
+    return f"cannot be told: {' '.join(one['doubts']) or DOUBT}"
 
 
 def _said(judged: Judged, one: dict[str, Any]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields, make_dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
 
@@ -64,18 +64,19 @@ def hands(workers: int, address: str | None) -> AbstractContextManager[int]:
     return nullcontext(workers) if address is None else cluster(address)
 
 
+def _type(number: Number) -> Any:
+    """What an option for this parameter takes."""
+    if number.choices:
+        return Literal[number.choices] | None
+    if number.interval:
+        return str | None
+    return Whole | None if number.whole else float | None
+
+
 def number_options(group: Group, *numbers: Number) -> Any:
     """A class of options, one for each declared parameter."""
-    types: dict[tuple[bool, bool], Any] = {(True, False): str | None, (False, True): Whole | None}
     own = [
-        (
-            n.name,
-            Annotated[
-                types.get((n.interval, n.whole), float | None), Parameter(group=group, help=n.help)
-            ],
-            None,
-        )
-        for n in numbers
+        (n.name, Annotated[_type(n), Parameter(group=group, help=n.help)], None) for n in numbers
     ]
     return Parameter(name="*")(
         make_dataclass(
@@ -265,8 +266,8 @@ class Feared:
     Parameters
     ----------
     knows
-        nothing, everything, or the columns the attacker knows, comma-separated. `assess` asks about
-        a standard set of attackers unless something about them is said.
+        nothing, everything, or the columns the attacker knows, comma-separated. `assess`
+        and `calibrate` ask about a standard set of attackers unless something about them is said.
     target
         The columns they guess, comma-separated (default: the whole record).
     eta
@@ -293,6 +294,19 @@ class Feared:
         assert known is not None
         target = listed(self.target, "--target")
         return Threat(knows=known, target=target, loss=self.loss, eta=self.eta)
+
+
+def attackers(
+    prior: Prior, feared: Feared, sensitive: str | None = None
+) -> list[tuple[str, Threat]]:
+    """The attacker that the options describe, or a standard set if they say nothing."""
+    from dprad.verbs.attackers import standard
+
+    if not any(value is not None for value in feared.given().values()):
+        return standard(prior, listed(sensitive, "--sensitive"))
+    if sensitive is not None:
+        raise DpradError("--sensitive is for a standard set of attackers; leave out the others.")
+    return [("", feared.threat())]
 
 
 def listed(names: str | None, option: str) -> list[str] | None:

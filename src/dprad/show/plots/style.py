@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from dprad.errors import DpradError
+from dprad.errors import DpradError, part
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#999999")
 DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
@@ -39,8 +39,7 @@ _STYLE: Any = {
 @contextmanager
 def _own_style() -> Iterator[None]:
     """Our style on matplotlib's defaults; settings files in the current folder are ignored."""
-    import matplotlib
-
+    matplotlib = part("matplotlib", "figures", "plots")
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(_STYLE)
@@ -53,20 +52,17 @@ def axis(ax: Any = None) -> Any:
         if not hasattr(ax, "plot"):
             raise DpradError(f"ax must be a matplotlib axis, but is {ax!r}.")
         return ax
-    try:
-        from matplotlib import pyplot as plt
-    except ImportError:
-        raise DpradError("plots need matplotlib: pip install matplotlib.") from None
+    plt = part("matplotlib.pyplot", "figures", "plots")
     with _own_style():
         return plt.figure(figsize=SIZE, layout="constrained").add_subplot()
 
 
 def svg(draw: Callable[[Any], Any], *, label: str, size: tuple[float, float] = SIZE) -> str:
     """A figure as the text of an <svg> element: no fonts, no date, deterministic."""
-    from matplotlib.figure import Figure
-
     with _own_style():
-        figure = Figure(figsize=size, layout="constrained")
+        figure = part("matplotlib.figure", "figures", "plots").Figure(
+            figsize=size, layout="constrained"
+        )
         draw(figure.add_subplot())
         file = io.StringIO()
         figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})

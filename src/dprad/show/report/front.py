@@ -13,12 +13,14 @@ from typing import Any
 import numpy as np
 
 import dprad
+from dprad.data.patients import PEOPLE as PATIENTS
 from dprad.errors import DpradError
 from dprad.exact import Sampling
 from dprad.game.question import Question
 from dprad.model import explain
 from dprad.model.results import Risk
-from dprad.model.verdicts import Verdict, upper
+from dprad.model.verdicts import Verdict, sure, upper
+from dprad.numerics.arrays import Column
 from dprad.show.plots.odds import grids
 from dprad.show.scenario import Answers, Scenario
 from dprad.show.scenario.advice import advice
@@ -28,6 +30,10 @@ from dprad.verbs.together import composed, promise
 # Fewest people of a group that is named, most groups, and draws for each.
 PEOPLE, GROUPS, DRAWS = 10, 8, 2_000
 TOGETHER = "all together"
+ESTIMATED = (
+    "Numbers that are estimated, by simulation, are upper ends of 95% confidence intervals: each "
+    "holds with that confidence."
+)
 NOTHING = "No accepted risk is given, so this report does not judge."
 
 
@@ -82,9 +88,14 @@ def front(answers: Answers, shown: Answers) -> Front:
         rows=_rows(answers, shown),
         groups_by=by,
         groups=groups,
-        rests=risk.assumptions,
+        rests=(*risk.assumptions, *((ESTIMATED,) if _estimated(shown) else ())),
         facts=_facts(scenario),
     )
+
+
+def _estimated(shown: Answers) -> bool:
+    risks = [*shown.joint, *(risk for row in shown.risks for risk in row)]
+    return any("estimate" in (risk.kind, risk.worst_kind) for risk in risks)
 
 
 def _judged(verdict: Verdict, risk: Risk, scenario: Scenario) -> str:
@@ -112,8 +123,11 @@ def _judged(verdict: Verdict, risk: Risk, scenario: Scenario) -> str:
         return said
     if verdict.outcome == "exceeded":
         return f"{these} should not be published as planned: {more}, {whose}; {limit} is accepted."
+    found_is = f"The number found, {value} in 100, would be within the accepted {limit}, but it"
+    if risk.doubts:
+        return f"{found_is} cannot be relied on: {' '.join(risk.doubts)}"
     return (
-        f"The number found, {value} in 100, would be within the accepted {limit}, but it cannot be "
+        f"{found_is} cannot be "
         "relied on: too many rows are the only ones of their kind. Choose fewer columns or coarser "
         "values, or say in the scenario that the table is the whole population (whole = true)."
     )
@@ -163,6 +177,8 @@ def _todo(answers: Answers) -> tuple[str, ...]:
         return ("Decide which extra risk is acceptable, and write it into the scenario.",)
     if verdict.outcome == "accepted":
         return ("Nothing: publish as planned. Ask again if a release is added or repeated.",)
+    if verdict.outcome == "cannot be told" and verdict.risk.doubts:
+        return ("Remove the doubt, and ask again. More noise does not remove it.",)
     found = advice(answers)
     lines = []
     if found is not None:
@@ -193,7 +209,7 @@ def _rows(answers: Answers, shown: Answers) -> tuple[tuple[str, tuple[Cell, ...]
         if len(exact) > 1:
             exact, rounded = [answers.joint[k], *exact], [shown.joint[k], *rounded]
         cells = [_cell(scenario, e, r) for e, r in zip(exact, rounded, strict=True)]
-        rows.append((upper(answers.joint[k], worst=scenario.worst), name, tuple(cells)))
+        rows.append((upper(shown.joint[k], worst=scenario.worst), name, tuple(cells)))
     rows.sort(key=lambda row: -row[0])
     return tuple((name, cells) for _, name, cells in rows)
 
@@ -205,8 +221,7 @@ def _cell(scenario: Scenario, exact: Risk, rounded: Risk) -> Cell:
         return Cell(text)
     if upper(exact, worst=worst) > scenario.accepted:
         return Cell(text, "no")
-    unsure = exact.any_prior is not None and exact.any_prior[worst] > scenario.accepted
-    return Cell(text, "unknown" if unsure else "yes")
+    return Cell(text, "yes" if sure(exact, scenario.accepted, worst=worst) else "unknown")
 
 
 def _groups(answers: Answers, name: str) -> tuple[str, tuple[tuple[str, str], ...]]:
@@ -219,8 +234,7 @@ def _groups(answers: Answers, name: str) -> tuple[str, tuple[tuple[str, str], ..
         return "", ()
     names, label = banded(prior.column(column), prior.table)
     share = np.bincount(label, weights=prior.table, minlength=len(names))
-    people = share * (prior.rows or PEOPLE / 0.01)
-    large = np.flatnonzero(people >= PEOPLE)
+    large = np.flatnonzero(share * _people(scenario) >= PEOPLE - 1e-6)
     if len(large) < 2:
         return "", ()
     order = large[np.argsort(share[large])]
@@ -243,6 +257,15 @@ def _groups(answers: Answers, name: str) -> tuple[str, tuple[tuple[str, str], ..
     return column, tuple(rows)
 
 
+def _people(scenario: Scenario) -> float:
+    """How many people were counted; 0 if that is not known, as with weights."""
+    about = scenario.population
+    counts = about.get("counts", {}).values()
+    if "weight" in about or not all(float(n).is_integer() for n in counts):
+        return 0.0
+    return float(sum(counts) or (PATIENTS if "builtin" in about else scenario.prior.rows or 0))
+
+
 def _up(value: float) -> float:
     """Up to hundredths."""
     return float(min(1.0, np.ceil(value * 100 - 1e-9) / 100))
@@ -257,7 +280,13 @@ def _column(scenario: Scenario) -> str | None:
         return None
     targets = [t.target[0] for _, t in scenario.threats if t.target and len(t.target) == 1]
     named = [*dict.fromkeys(targets), *prior.columns]
-    return next((c for c in named if prior.column(c).dtype.kind not in "iufbM"), None)
+    return next((c for c in named if _words(prior.column(c))), None)
+
+
+def _words(values: Column) -> bool:
+    if values.dtype.kind == "O":
+        return all(isinstance(v, str) for v in values if v is not None)
+    return values.dtype.kind == "U"
 
 
 def _subject(answers: Answers, question: Question) -> tuple[Any, Question]:
@@ -279,10 +308,8 @@ def _facts(scenario: Scenario) -> tuple[tuple[str, str], ...]:
     facts = [("Made on", f"{datetime.now(UTC):%Y-%m-%d}"), ("dprad", dprad.__version__)]
     if "counts" not in scenario.population:  # few counts could be found by trying
         facts.append(("Scenario", _digest(scenario.text.encode())))
-    data = scenario.population.get("data")
-    if data is not None:
-        with (scenario.folder / str(data)).open("rb") as file:
-            facts.append(("Data", f"SHA-256 {hashlib.file_digest(file, 'sha256').hexdigest()}"))
+    if scenario.source is not None:
+        facts.append(("Data", f"SHA-256 {scenario.source.sha256()}"))
     if {"by", "on"} & set(scenario.decided):
         who = scenario.decided.get("by", "")
         when = f" on {scenario.decided['on']}" if "on" in scenario.decided else ""

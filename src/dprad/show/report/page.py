@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from dprad.errors import DpradError
+from dprad.errors import DpradError, part
 from dprad.game.question import Question
 from dprad.model import explain
 from dprad.model.audits import Audit
@@ -153,6 +153,7 @@ def page_of(answers: Answers, command: str = "") -> Page:
         *sections.bounds(shown),
         *sections.curves(shown),
         *sections.compared(shown),
+        *sections.tables(shown),
         *sections.noise(shown),
         sections.again(scenario, command),
     ]
@@ -187,10 +188,7 @@ def _page(
 
 
 def _render(page: Page) -> str:
-    try:
-        import jinja2
-    except ImportError:
-        raise DpradError("reports need jinja2: pip install jinja2.") from None
+    jinja2 = part("jinja2", "reports", "report")
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("dprad.show.report", "."),
         autoescape=True,
@@ -198,7 +196,7 @@ def _render(page: Page) -> str:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    return environment.get_template("report.html.j2").render(page=page, longest=LONGEST)
+    return str(environment.get_template("report.html.j2").render(page=page, longest=LONGEST))
 
 
 def _write(page: Page, path: Any) -> Path:

@@ -94,15 +94,16 @@ def _of_one_person(risk: Risk) -> dict[str, Any]:
     """
     span, free = risk.worst_interval, risk.any_prior
     return {
-        "worst": None if risk.worst is None else _coarse(risk.worst),
-        "worst_interval": None if span is None else (0.0, _coarse(span[1])),
+        "worst": None if risk.worst is None else coarse(risk.worst),
+        "worst_interval": None if span is None else (0.0, coarse(span[1])),
         "worst_kind": None if risk.worst_kind is None else "upper-bound",
         "worst_record": None,
         "any_prior": None if free is None else (_up(free[0]), _up(free[1])),
     }
 
 
-def _coarse(value: float) -> float:
+def coarse(value: float) -> float:
+    """Up to a multiple of 0.05."""
     return min(1.0, math.ceil(value * 20 - 1e-9) / 20)
 
 

@@ -6,20 +6,22 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import dprad
+from dprad.data.patients import PEOPLE
 from dprad.errors import DpradError
 from dprad.exact import Sampling
 from dprad.game.question import Question
-from dprad.mechanisms.catalogue import NUMBERS
+from dprad.mechanisms.catalogue import NUMBERS, TABLES
 from dprad.model import explain
 from dprad.model.audits import Audit
 from dprad.model.comparisons import Comparison
 from dprad.model.parameters import TV
 from dprad.model.results import Calibration, Risk
+from dprad.model.verdicts import judge
 from dprad.show import plots
 from dprad.show.plots.odds import grids
 from dprad.show.plots.style import svg
 from dprad.show.report import ranges
-from dprad.show.report.published import published, two_digits, why
+from dprad.show.report.published import coarse, published, two_digits, why
 from dprad.show.report.ranges import Useful, restated, useful
 from dprad.show.scenario import Answers, Scenario
 from dprad.show.scenario.release import Release
@@ -142,7 +144,7 @@ def compared(answers: Answers) -> list[Section]:
     scenario = answers.scenario
     attacker, question = scenario.questions[0]
     run = [r for r in scenario.releases if r.mechanism is not None]
-    if len(run) < 2 or any(r.query != run[0].query for r in run):
+    if len(run) < 2 or any(r.query != run[0].query or r.mechanism in TABLES for r in run):
         return []
     try:
         subjects = [r.subject(question.prior, question.threat) for r in run]
@@ -155,6 +157,32 @@ def compared(answers: Answers) -> list[Section]:
     said = [f"What each mechanism costs in accuracy. The attacker: {attacker}."]
     said += [ranges.SAID] if any(one.relative for one in numbers) else []
     return [Section("Risk and usefulness", tuple(said), figure, rows)]
+
+
+def tables(answers: Answers) -> list[Section]:
+    """What the noise does to published tables. Shares are rounded up to 5%: they follow from how
+    many people have rare values.
+    """
+    scenario = answers.scenario
+    rows: list[tuple[str, ...]] = [
+        ("release", "table", "typical noise", "95% error", "cells with more noise than count")
+    ]
+    people = PEOPLE if "builtin" in scenario.population else None
+    for release in scenario.releases:
+        if release.mechanism not in TABLES:
+            continue
+        made = release.subject(scenario.prior, scenario.threats[0][1])
+        for table in made.quality(scenario.prior, people):
+            known = table.swamped
+            share = "" if known is None else f"about {100 * coarse(known):.0f}%"
+            noise = (explain.amount(two_digits(x)) for x in (table.typical, table.error))
+            rows.append((release.name, table.title, *noise, share))
+    said = (
+        "What is left of the tables: the mean size of the noise of a cell, what it stays within in "
+        "95 of 100 cells, and the share of cells (with somebody in them) whose noise exceeds the "
+        "number itself."
+    )
+    return [Section("How useful the tables are", (said,), "", tuple(rows))] if rows[1:] else []
 
 
 def useful_of(scenario: Scenario, release: Release, made: Any) -> Useful:
@@ -247,7 +275,8 @@ def keeps(scenario: Scenario, release: Release, question: Question) -> bool:
     """Whether a release stays within the accepted risk against an attacker."""
     limit = 1.0 if scenario.accepted is None else scenario.accepted
     try:
-        return release.risk(question, Sampling()).interval[1] <= limit
+        risk = release.risk(question, Sampling())
+        return judge([("", risk)], limit, worst=scenario.worst).outcome == "accepted"
     except DpradError:
         return False
 

@@ -61,8 +61,10 @@ query = "diagnosis"               # the column it reads (default: the target)
 
 [[releases]]
 name = "any mechanism with this promise"
-epsilon = 1.0                     # with delta, or mu, or tv
-neighbours = "replace-one"        # or "add-remove"; required for a promise
+epsilon = 1.0                     # with delta, or mu, rho or tv
+neighbours = "replace-one"        # or "add-remove", or "unknown"; required for a promise
+# times = 365                     # that many releases: a promise per day, for a year
+# people = 4                      # records that change together: of a household, or of one person
 
 # The extra risk that is accepted, between 0 and 1, or as "10%".
 [accepted]

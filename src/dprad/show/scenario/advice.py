@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from dprad.errors import DpradError
 from dprad.game.question import Question
 from dprad.model import explain
-from dprad.model.verdicts import free, upper
+from dprad.model.verdicts import sure, upper
 from dprad.runtime.progress import quietly, tell
 from dprad.show.scenario.answers import Answers, promised, together
 from dprad.show.scenario.release import Release
@@ -89,8 +89,7 @@ def _keeps(
         if risk is None or upper(risk, worst=scenario.worst) > scenario.accepted:
             risk = together(releases, question, trials)
         kept = upper(risk, worst=scenario.worst) <= scenario.accepted
-        sure = risk.any_prior is None or free(risk, worst=scenario.worst) <= scenario.accepted
-        if not (kept and sure):
+        if not (kept and sure(risk, scenario.accepted, worst=scenario.worst)):
             return False
     return True
 

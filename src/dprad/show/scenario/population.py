@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from dprad.data.source import Source
 from dprad.data.tables import names_of
 from dprad.data.text import Written
 from dprad.errors import DpradError
@@ -50,6 +51,11 @@ def prior_of(population: Table, folder: Path) -> Prior:
     if domain is not None:
         domain = range(domain[0], domain[1] + 1)
     return Prior.from_data(_path(population, folder), domain=domain, **about)
+
+
+def source_of(population: Table, folder: Path) -> Source | None:
+    """The file of a [population] that has one."""
+    return Source.of(_path(population, folder)) if "data" in population else None
 
 
 def _path(population: Table, folder: Path) -> str:

@@ -10,7 +10,7 @@ from dprad.exact import Sampling
 from dprad.game.question import Question
 from dprad.mechanisms import catalogue
 from dprad.mechanisms.base import Mechanism
-from dprad.model.parameters import TV
+from dprad.model.parameters import TV, UNITS
 from dprad.model.predicates import is_predicate
 from dprad.model.priors import Prior
 from dprad.model.results import Calibration, Risk
@@ -24,24 +24,27 @@ Numbers = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Release:
-    """A mechanism by short name with its parameters, or a promise (`mechanism` is None)."""
+    """A mechanism by short name with its parameters, or a promise (`mechanism` is None), with
+    reasons to doubt it.
+    """
 
     name: str
     mechanism: str | None
     numbers: Numbers
     query: Any
+    doubts: tuple[str, ...] = ()
 
     @property
     def parameter(self) -> str:
-        """The parameter that sets the noise: epsilon, sigma, mu or tv."""
+        """The parameter that sets the noise: epsilon, sigma, mu, rho or tv."""
         if self.mechanism is not None:
-            return catalogue.card(self.mechanism).takes[0].name
+            return catalogue.amount(self.mechanism, self.numbers)
         return next(k for k in catalogue.PROMISES if k in self.numbers)
 
     def subject(self, prior: Prior, threat: Threat) -> Any:
         """What `assess` takes."""
         if self.mechanism is None:
-            return catalogue.promise(self.numbers)
+            return catalogue.promise(self.numbers).doubted(*self.doubts)
         family, arguments = self.parts(prior, threat)
         return family(**arguments)
 
@@ -50,8 +53,24 @@ class Release:
         numbers = {k: v for k, v in self.numbers.items() if k != without}
         if self.mechanism is not None:
             return catalogue.parts(self.mechanism, numbers, prior, threat, self.query)
-        made = catalogue.kind({*numbers, self.parameter} - {"neighbours"})
-        return made, numbers
+        alone = {k: v for k, v in numbers.items() if k not in UNITS}
+        made = catalogue.kind({*alone, self.parameter} - {"neighbours"})
+        return catalogue.counted(made, self.units), alone
+
+    @property
+    def units(self) -> Numbers:
+        """How many releases, and records that change together, a promise is about."""
+        return {k: v for k, v in self.numbers.items() if k in UNITS}
+
+    @property
+    def keys(self) -> Numbers:
+        """The keys of this release in a scenario file, but for its name."""
+        if self.mechanism not in catalogue.TABLES:
+            named = {"mechanism": self.mechanism, **self.numbers, "query": self.query}
+            return {k: v for k, v in named.items() if v is not None}
+        first = catalogue.card(self.mechanism).words[0]
+        rest = {k: v for k, v in self.numbers.items() if k != first}
+        return {self.mechanism: self.numbers[first], **rest}
 
     def asks(self, prior: Prior) -> bool:
         """Whether it reads a comparison: yes or no."""
@@ -92,4 +111,5 @@ class Release:
         posed = self.posed(question)
         dial = Dial.of(family, self.parameter, None, arguments, posed)
         measure = "worst" if worst else "rad"
-        return turned(dial, posed, max_risk, sampling, measure=measure)
+        made = turned(dial, posed, max_risk, sampling, measure=measure)
+        return replace(made, risk=replace(made.risk, doubts=self.doubts)) if self.doubts else made

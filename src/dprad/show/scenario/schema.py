@@ -19,7 +19,8 @@ from dprad.errors import (
     whole,
 )
 from dprad.mechanisms import catalogue
-from dprad.model.guarantees import ADD_REMOVE, REPLACE_ONE
+from dprad.mechanisms.tables.noise import LINES
+from dprad.model.guarantees import ADD_REMOVE, REPLACE_ONE, UNKNOWN
 from dprad.model.losses import LOSSES
 from dprad.model.missing import POLICIES
 from dprad.model.parameters import Parameter
@@ -49,6 +50,12 @@ def _date(value: Any, name: str) -> str:
 def _names(value: Any, name: str) -> Any:
     if not isinstance(value, list) or not value or not all(isinstance(v, str) for v in value):
         raise DpradError(f"{name} must be a list of column names, but is {value!r}.")
+    return value
+
+
+def _sentences(value: Any, name: str) -> Any:
+    if not isinstance(value, list) or not value or not all(isinstance(v, str) for v in value):
+        raise DpradError(f"{name} must be a list of sentences, but is {value!r}.")
     return value
 
 
@@ -136,10 +143,33 @@ def _domain(value: Any, name: str) -> Any:
     return [int(low), int(high)]
 
 
+def _cells(value: Any, name: str) -> Any:
+    """Columns of a table; "total" or none for a single number."""
+    return [] if value in ("total", []) else _names(value, name)
+
+
+def _tables(value: Any, name: str) -> Any:
+    if not isinstance(value, list) or not value:
+        raise DpradError(f'{name} must be a list of tables, as in [["age"], ["age", "region"]].')
+    return [_names(names, name) for names in value]
+
+
+def _numbers(value: Any, name: str) -> Any:
+    if not isinstance(value, list) or not value:
+        raise DpradError(f"{name} must be a list of numbers, but is {value!r}.")
+    return [_plain(v, name, -float("inf"), float("inf")) for v in value]
+
+
+def _where(value: Any, name: str) -> Any:
+    return value if isinstance(value, Mapping) else _text(value, name)
+
+
 def _declared(parameter: Parameter) -> Callable[[Any, str], Any]:
     """The check of a declared parameter."""
     if parameter.interval:
         return _range
+    if parameter.choices:
+        return _word(*parameter.choices)
     return _whole(0, parameter.most) if parameter.whole else _number(0.0, parameter.most)
 
 
@@ -169,8 +199,19 @@ RELEASE: Checks = {
     "name": _text,
     "mechanism": lambda v, n: one_of(v, n, catalogue.FAMILIES),
     "query": _query,
+    "counts": _cells,
+    "marginals": _tables,
+    "sums": _text,
+    "mean": _text,
+    "histogram": _text,
+    "by": _names,
+    "bins": _numbers,
+    "where": _where,
+    "noise": _word(*LINES),
+    "weights": _numbers,
     **{name: _declared(p) for name, p in catalogue.NUMBERS.items()},
-    "neighbours": _word(REPLACE_ONE, ADD_REMOVE),
+    "neighbours": _word(REPLACE_ONE, ADD_REMOVE, UNKNOWN),
+    "doubts": _sentences,
 }
 ACCEPTED: Checks = {"risk": _share, "worst": _yes, "by": _text, "on": _text, "review": _date}
 AUDIT: Checks = {

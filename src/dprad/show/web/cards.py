@@ -10,14 +10,15 @@ from shiny import Inputs, Outputs, reactive, render, ui
 
 from dprad.errors import DpradError
 from dprad.model.explain import listed
-from dprad.model.guarantees import ADD_REMOVE, REPLACE_ONE
+from dprad.model.guarantees import ADD_REMOVE, REPLACE_ONE, UNKNOWN
 from dprad.model.priors import Prior
 from dprad.model.threats import Threat
 from dprad.show.scenario.release import Release
 from dprad.show.web.field import field, key
 from dprad.show.web.population import (
-    GAUSSIAN,
+    COUNTS,
     PROMISE,
+    PROMISED,
     SLIDERS,
     Population,
     base,
@@ -30,6 +31,7 @@ from dprad.show.web.population import (
 NEIGHBOURS: dict[str, str] = {
     REPLACE_ONE: "one record is replaced",
     ADD_REMOVE: "one record is added or removed",
+    UNKNOWN: "not stated: the worse counts",
 }
 
 
@@ -172,7 +174,7 @@ class Releases:
             delta = self.given("delta", k, 0.0)
             box = ui.input_numeric(key("delta", k), "delta", delta, min=0, max=1, step=1e-6)
             parts.append(field("delta", box))
-        if mechanism in (PROMISE, GAUSSIAN):
+        if mechanism == COUNTS or mechanism in PROMISED:
             old = self.given("neighbours", k, REPLACE_ONE)
             radio = ui.input_radio_buttons(
                 key("neighbours", k), "Neighbouring tables", NEIGHBOURS, selected=old
@@ -201,7 +203,7 @@ class Releases:
             here, mechanism, float(value), reads=reads, delta=float(delta or 0.0),
             neighbours=neighbours,
         )  # fmt: skip
-        if made.mechanism is None:
+        if made.mechanism in (None, COUNTS):
             made.subject(here.prior, Threat())  # refuses a delta above 1 and the like
         return made
 

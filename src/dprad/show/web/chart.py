@@ -9,6 +9,7 @@ from htmltools import HTML, Tag, tags
 from shiny import Outputs, reactive, render, req, ui
 
 from dprad.errors import DpradError
+from dprad.mechanisms.catalogue import TABLES
 from dprad.model.results import Risk
 from dprad.runtime.bench import Bench
 from dprad.show import plots
@@ -17,8 +18,9 @@ from dprad.show.scenario.release import Release
 from dprad.show.web.controls import Controls
 from dprad.show.web.field import field
 from dprad.show.web.population import (
-    GAUSSIAN,
+    COUNTS,
     PROMISE,
+    PROMISED,
     SLIDERS,
     Population,
     menu,
@@ -71,14 +73,14 @@ class _Lines:
 
 def _others(population: Population, release: Release) -> list[str]:
     """Mechanisms that could take the place of a release: same column, same parameter."""
+    if release.mechanism in TABLES:
+        return []
     columns = population.prior.columns
     reads = release.query if isinstance(release.query, str) else ""
     place = reads if reads in columns and len(columns) > 1 else ""
-    able = [n for n, places in readable(population).items() if place in places]
+    able = [n for n, at in readable(population).items() if place in at and n != COUNTS]
     return [
-        name
-        for name in (PROMISE, GAUSSIAN, *able)
-        if parameter_of(population, name) == release.parameter
+        name for name in (*PROMISED, *able) if parameter_of(population, name) == release.parameter
     ]
 
 

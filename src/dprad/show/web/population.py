@@ -11,16 +11,22 @@ from typing import Any
 
 from dprad.data.files import Limits
 from dprad.data.overview import Seen, overview
+from dprad.data.source import Source
 from dprad.errors import DpradError
 from dprad.mechanisms import catalogue
-from dprad.model.parameters import EPSILON, MU
+from dprad.model.parameters import EPSILON, MU, RHO
 from dprad.model.priors import Prior
 from dprad.model.threats import Threat
 from dprad.show.scenario.file import Scenario
 from dprad.show.scenario.release import Release
 
 # Promises and releases of a scenario stand in the menu of mechanisms.
-PROMISE, GAUSSIAN, RELEASE = "promise", "promise-mu", "release"
+PROMISE, RELEASE = "promise", "release"
+# promises without a mechanism, by what sets their noise, and their titles
+PROMISED = {PROMISE: EPSILON.name, "promise-mu": MU.name, "promise-rho": RHO.name}
+_TITLES = ("epsilon, delta", "mu (Gaussian DP)", "rho (zero-concentrated DP)")
+# The table release that is offered, with noise whose risk is exact at once.
+COUNTS, NOISE = "counts", "geometric"
 # The range of the slider of each parameter.
 SLIDERS = {name: p.slider for name, p in catalogue.NUMBERS.items() if p.slider is not None}
 # Limits on uploaded files.
@@ -45,6 +51,7 @@ class Population:
     releases: tuple[Release, ...] = ()
     attackers: tuple[tuple[str, Threat], ...] = ()
     counted: bool = False  # whether it may be said that the table is the whole population
+    source: Source | None = None
 
     def whole(self) -> Population:
         """The same table, taken for the whole population."""
@@ -93,6 +100,7 @@ def of_scenario(scenario: Scenario) -> Population:
         scenario.releases,
         scenario.threats,
         "data" in about and "whole" not in about,
+        scenario.source,
     )
 
 
@@ -104,7 +112,9 @@ def from_file(path: str, name: str, columns: Sequence[str] | None = None) -> Pop
             f"Pick those that matter, {LIMITS.columns} at most."
         )
     try:
+        source = Source.of(path)
         prior = Prior.from_data(path, columns=columns, limits=LIMITS)
+        source = source.kept()
     except DpradError as error:
         raise _named(error, path, name) from None
     about = {"data": name} | ({} if columns is None else {"columns": list(columns)})
@@ -116,6 +126,7 @@ def from_file(path: str, name: str, columns: Sequence[str] | None = None) -> Pop
         f"dprad.Prior.from_data({name!r}{chosen})",
         _options(about),
         counted=True,
+        source=source,
     )
 
 
@@ -156,11 +167,12 @@ def readable(population: Population) -> dict[str, tuple[str, ...]]:
     columns = prior.columns
     places = ("", *columns) if len(columns) > 1 else ("",)
     able = {place: _able(prior, place) for place in places}
-    return {
+    own = {
         name: tuple(place for place in places if name in able[place])
         for name in catalogue.FAMILIES
         if any(name in able[place] for place in places)
     }
+    return own | {COUNTS: places}
 
 
 def _able(prior: Prior, place: str) -> set[str]:
@@ -183,10 +195,7 @@ def _able(prior: Prior, place: str) -> set[str]:
 def menu(population: Population) -> dict[str, str]:
     """Names and titles of what can be released here."""
     own = {f"{RELEASE} {k}": f"{r.name} (scenario)" for k, r in enumerate(population.releases)}
-    promises = {
-        PROMISE: "only a promise: epsilon, delta",
-        GAUSSIAN: "only a promise: mu (Gaussian DP)",
-    }
+    promises = {p: f"only a promise: {t}" for p, t in zip(PROMISED, _TITLES, strict=True)}
     return own | promises | {n: catalogue.card(n).title for n in readable(population)}
 
 
@@ -201,9 +210,7 @@ def parameter_of(population: Population, mechanism: str) -> str:
     own = base(population, mechanism)
     if own is not None:
         return own.parameter
-    if mechanism == GAUSSIAN:
-        return MU.name
-    return EPSILON.name if mechanism == PROMISE else catalogue.card(mechanism).takes[0].name
+    return PROMISED.get(mechanism) or catalogue.card(mechanism).takes[0].name
 
 
 def released(
@@ -220,13 +227,18 @@ def released(
     if own is not None:
         return own.at(value)
     name = parameter_of(population, mechanism)
-    if mechanism in (PROMISE, GAUSSIAN):
+    if mechanism in PROMISED:
         numbers = {name: value} | ({"delta": delta} if delta > 0 and name == "epsilon" else {})
         said = ", ".join(f"{k} = {v:g}" for k, v in numbers.items())
         title = f"any mechanism with {said} ({neighbours})"
         return Release(title, None, {**numbers, "neighbours": neighbours}, None)
     columns = population.prior.columns
     several = len(columns) > 1
+    if mechanism == COUNTS:
+        by = [reads] if reads else list(columns)
+        about = {"by": by, "noise": NOISE, name: value, "neighbours": neighbours}
+        title = f"counts by {', '.join(by)} ({NOISE} noise, {neighbours})"
+        return Release(title, COUNTS, about, None)
     query = reads or (list(columns) if several else None)
     of = f" of {reads or 'the whole record'}" if several else ""
     return Release(f"{catalogue.card(mechanism).title}{of}", mechanism, {name: value}, query)

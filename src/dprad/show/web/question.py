@@ -18,6 +18,7 @@ from dprad.errors import DpradError
 from dprad.exact import Sampling
 from dprad.game.question import Question as Prepared
 from dprad.mechanisms.additive import WholeNoise
+from dprad.mechanisms.catalogue import TABLES
 from dprad.model import explain
 from dprad.model.results import Calibration, Risk
 from dprad.model.threats import Threat
@@ -125,6 +126,8 @@ class Question:
         about += [f"target={list(threat.target)!r}"] if threat.target is not None else []
         about += [f"loss={threat.loss!r}, eta={threat.eta:g}"] if threat.loss != "exact" else []
         family, arguments = release.parts(self.population.prior, threat)
+        calls = {"times": "repeated", "people": "group"}
+        units = "".join(f".{calls[k]}({v})" for k, v in release.units.items())
         home = "dprad" if release.mechanism is None else "mechanisms"
         inside = ", ".join(f"{k}={v!r}" for k, v in arguments.items())
         query = f", query={release.query!r}" if release.query is not None else ""
@@ -132,7 +135,7 @@ class Question:
             "import dprad\nfrom dprad import mechanisms, patients\n\n"
             f"prior = {self.population.python}\n"
             f"threat = dprad.Threat({', '.join(about)})\n"
-            f"subject = {home}.{family.__name__}({inside})\n"
+            f"subject = {home}.{family.__name__}({inside}){units}\n"
             f"risk = dprad.assess(subject, prior=prior, threat=threat{query})\n"
             "print(risk)"
         )
@@ -173,7 +176,8 @@ class Question:
         one = self.standard or (len(self.attackers) == 1 and threat.loss in ("exact", "absolute"))
         target = () if threat.target is None else threat.target
         names = [*self.population.prior.columns, *target]
-        plain = "clamp" not in release.numbers and not any("," in n for n in names)
+        simple = "clamp" not in release.numbers and release.mechanism not in TABLES
+        plain = simple and not any("," in n for n in names)
         return len(self.releases) == 1 and one and plain and len(target) <= 1
 
     def toml(self) -> str:
@@ -189,9 +193,7 @@ class Question:
             lines += [f"eta = {threat.eta!r}"] if threat.eta > 0 else []
         for release in self.releases:
             lines += ["", "[[releases]]", f"name = {toml_of(release.name)}"]
-            lines += [f"mechanism = {toml_of(release.mechanism)}"] if release.mechanism else []
-            lines += [f"{k} = {toml_of(v)}" for k, v in release.numbers.items()]
-            lines += [] if release.query is None else [f"query = {toml_of(release.query)}"]
+            lines += [f"{k} = {toml_of(v)}" for k, v in release.keys.items()]
         if self.accepted is not None:
             lines += ["", "[accepted]", f"risk = {self.accepted!r}"]
             lines += ["worst = true"] if self.worst else []
@@ -213,6 +215,7 @@ class Question:
             decided={},
             audit=None,
             folder=Path(),
+            source=self.population.source,
         )
 
 

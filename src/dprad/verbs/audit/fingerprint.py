@@ -60,7 +60,7 @@ def key(plan: Plan) -> dict[str, Any]:
     prior, game, settings = plan.question.prior, plan.game, plan.settings
     tables = [prior.support, game.pi, plan.read, game.fiber_of, game.target_of, game.luck]
     return {
-        "format": 4,
+        "format": 5,
         "claim": plan.claim.describe(),
         "game": digest(tables),
         "threat": plan.question.describe(),

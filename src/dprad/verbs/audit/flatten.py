@@ -246,12 +246,14 @@ def _other(thing: Any, name: str, into: Into, depth: int) -> None:
         return
     if callable(getattr(thing, "detach", None)):
         thing = thing.detach().cpu().numpy()
-    columns = getattr(thing, "columns", None)
+    columns, whole = getattr(thing, "columns", None), name or "the output"
     if columns is not None and hasattr(thing, "__getitem__"):
         _labels(thing, name, into, depth)
         table = {c: np.asarray(thing[c]) for c in columns}
         if len(table) < len(columns):
             raise DpradError("run returned a table in which two columns have the same name.")
+        for c in columns:
+            _categories(thing[c], f"{whole}.{c}", into, depth)
         _flatten(table, name, into, depth + 1)
         return
     _labels(thing, name, into, depth)
@@ -266,11 +268,11 @@ def _other(thing: Any, name: str, into: Into, depth: int) -> None:
         )
     array = np.asarray(thing)
     if array.dtype.kind in "iufb" and not huge(array):
-        _put(into, f"shape of {name or 'the output'}", repr(array.shape))
+        _put(into, f"shape of {whole}", repr(array.shape))
         _block(array.reshape(-1).astype(float), name, into)
         return
     if array.dtype.kind in "mM":
-        _put(into, f"unit of {name or 'the output'}", str(array.dtype))
+        _put(into, f"unit of {whole}", str(array.dtype))
         array = array.astype(np.int64)
     if array.dtype.kind == "V" or array.ndim == 0:
         _flatten(list(array.reshape(-1)), name, into, depth + 1)
@@ -279,7 +281,9 @@ def _other(thing: Any, name: str, into: Into, depth: int) -> None:
 
 
 def _labels(thing: Any, name: str, into: Into, depth: int) -> None:
-    """The index and the name of a table or a column. Places that are only counted say nothing."""
+    """The index, names, categories and notes of a table or a column. Places that are only counted
+    say nothing.
+    """
     index, whole = getattr(thing, "index", None), name or "the output"
     if index is not None and not callable(index):
         start, step = getattr(index, "start", None), getattr(index, "step", None)
@@ -289,3 +293,18 @@ def _labels(thing: Any, name: str, into: Into, depth: int) -> None:
     called = getattr(thing, "name", None)
     if called is not None and not callable(called):
         _flatten(str(called), f"name of {whole}", into, depth + 1)
+    for axis in ("index", "columns"):
+        names = getattr(getattr(thing, axis, None), "names", None)
+        if names is not None and any(n is not None for n in names):
+            _flatten([str(n) for n in names], f"names of the {axis} of {whole}", into, depth + 1)
+    _categories(thing, whole, into, depth)
+    notes = getattr(thing, "attrs", None)
+    if isinstance(notes, dict) and notes:
+        _flatten(notes, f"attrs of {whole}", into, depth + 1)
+
+
+def _categories(thing: Any, whole: str, into: Into, depth: int) -> None:
+    """The possible values that a column carries along, whether they occur or not."""
+    found = getattr(getattr(thing, "dtype", None), "categories", None)
+    if found is not None:
+        _flatten([str(value) for value in found], f"categories of {whole}", into, depth + 1)

@@ -8,6 +8,7 @@ a small regression. What they say only affects how fast evidence grows, never it
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -17,7 +18,8 @@ import numpy as np
 
 from dprad.numerics.arrays import FloatArray, IntArray
 from dprad.verbs.audit.coordinates import Rows
-from dprad.verbs.audit.mixture import Mixture, differing, mixture
+from dprad.verbs.audit.mixture import Mixture, mixture
+from dprad.verbs.audit.tables import differing
 
 Score = Callable[[Rows], FloatArray]
 Fit = Callable[[Rows, IntArray, int], Score]
@@ -30,9 +32,10 @@ RIDGE, FARTHEST = 4.0, 40.0
 # Columns up to which Newton's method is used, its most steps, and the largest weight of a learner.
 SMALL, STEPS, HEAVIEST = 400, 15, 1.5
 # Outputs that the weights of the mixture alone count for.
-TRUST = 8.0
-# Outputs from which trees are grown, and folds in which learners are tried.
-GROWN, FOLDS = 400, 4
+TRUST = 32.0
+# Outputs from which trees are grown, and from which the mixture is not alone; folds in which
+# learners are tried.
+GROWN, ALONE, FOLDS = 400, 800, 4
 # Outputs from which two folds suffice.
 MANY = 2000
 
@@ -195,16 +198,28 @@ class Predictor:
 
 
 def together(
-    rows: Rows, secret: IntArray, seed: int, extra: tuple[Score, ...] = (), tried: bool = True
+    rows: Rows,
+    secret: IntArray,
+    seed: int,
+    extra: tuple[Score, ...] = (),
+    bound: float = math.inf,
+    tried: bool = True,
 ) -> Predictor:
     """The mixture; from some hundred outputs on, or if it shall be `tried`, with other learners
-    beside it, combined by what all say about folds that they did not see.
+    beside it, combined by what all say about folds that they did not see. The claim allows log-odds
+    up to the `bound`.
     """
     with _one_thread():
-        if tried or len(rows) >= GROWN:
-            return _together(rows, secret, seed, extra)
-        alone = mixture(rows, secret, extra)
-        return Predictor((alone,), np.array([0.0, 1.0]), np.zeros(0), alone.shares)
+        if tried or len(rows) >= ALONE:
+            return _together(rows, secret, seed, extra, bound)
+    return alone(rows, secret, bound, extra)
+
+
+def alone(rows: Rows, secret: IntArray, bound: float, extra: tuple[Score, ...] = ()) -> Predictor:
+    """The mixture and nothing else."""
+    with _one_thread():
+        found = mixture(rows, secret, extra, bound)
+    return Predictor((found,), np.array([0.0, 1.0]), np.zeros(0), found.shares)
 
 
 def _one_thread() -> Any:
@@ -216,13 +231,15 @@ def _one_thread() -> Any:
     return threadpool_limits(1)
 
 
-def _together(rows: Rows, secret: IntArray, seed: int, extra: tuple[Score, ...]) -> Predictor:
+def _together(
+    rows: Rows, secret: IntArray, seed: int, extra: tuple[Score, ...], bound: float
+) -> Predictor:
     folds = FOLDS if len(rows) < MANY else 2
     fold = np.random.default_rng(seed).permutation(len(rows)) % folds
 
     def fits(rows: Rows, secret: IntArray) -> tuple[Mixture, list[Score]]:
         others = [fit(rows, secret, seed) for fit in LEARNERS.values()]
-        return mixture(rows, secret, extra), others
+        return mixture(rows, secret, extra, bound), others
 
     x = np.ones((len(rows), 2 + len(LEARNERS)))
     for k in range(folds):

@@ -1,9 +1,10 @@
 """A Bayesian mixture of simple models: few calls suffice, and it is careful where it knows little.
 
-*Regressions* (a line through the coordinates; hinges and single values; the same within each value
-of a coordinate that has few) with several penalties; *boxes* that halve the coordinates; *counts*
-of whole outputs. Each averages over its parameters (by Laplace's method, or exactly), and its
-weight is its evidence, the chance it gave to the secrets seen: nothing need be set aside.
+*Regressions* on several tables (`tables.py`) with several penalties; *boxes* that halve the
+coordinates; *counts* of whole outputs; *edges*, beyond which outputs are from one record only, with
+regressions that keep the claim between them (`edges.py`). Each averages over its parameters (by
+Laplace's method, or exactly), and its weight is its evidence, the chance it gave to the secrets
+seen: nothing need be set aside.
 """
 
 from __future__ import annotations
@@ -17,173 +18,50 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.special import betaln, expit
 
-from dprad.numerics.arrays import BoolArray, FloatArray, IntArray
+from dprad.numerics.arrays import FloatArray, IntArray
 from dprad.verbs.audit.coordinates import Rows
-
-Table = Callable[[Rows], FloatArray]
+from dprad.verbs.audit.edges import Edges
+from dprad.verbs.audit.tables import Table, columns, differing, tables
 
 # Penalties of the regressions, and that of the first column; most columns, and Newton's steps.
 PENALTIES, LEVEL, WIDEST, STEPS = (64.0, 16.0, 4.0, 1.0, 0.25), 1.0, 150, 12
-# Coordinates of a line, and of a table of hinges.
-LINE, HINGED = 50, 25
-# Values of a coordinate that get a column each, and where hinges are.
-FEW, KNOTS = 12, (0.1, 0.3, 0.5, 0.7, 0.9)
-# Most values within which hinges are repeated, coordinates that have them, and those repeated.
-WITHIN, SPLIT, REPEATED = 6, 3, 6
 # Coordinates of boxes, how often they are halved (by how many there are), and the least that are.
 HALVED, DEPTHS, LEAST = 4, (0, 6, 4, 3, 2), 4
+# What edges weigh beforehand beside all other regressions, as a log.
+EDGED = 1.0
 # Models that weigh less than this are left out.
 LIGHT = 1e-3
 LOG_PI = math.log(math.pi)
 
 
-def differing(raw: FloatArray, secret: IntArray, most: int) -> IntArray:
-    """The coordinates whose distributions differ most between the two secrets."""
-    varies = np.array([len(np.unique(x[~np.isnan(x)])) > 1 or np.isnan(x).any() for x in raw.T])
-    places = np.flatnonzero(varies)
-    if len(places) <= most:
-        return places
-    filled = np.nan_to_num(raw[:, places], nan=-1e9)
-    order = np.argsort(filled, axis=0).argsort(axis=0) / len(raw)
-    gap = np.abs(order[secret == 1].mean(axis=0) - order[secret == 0].mean(axis=0))
-    return np.asarray(np.sort(places[np.argsort(-gap)[:most]]))
-
-
-def columns(rows: Rows, chosen: IntArray) -> FloatArray:
-    """Some coordinates; those that outputs do not have are missing."""
-    raw = rows.numbers
-    wide = int(chosen.max(initial=-1)) + 1
-    if raw.shape[1] < wide:
-        raw = np.pad(raw, ((0, 0), (0, wide - raw.shape[1])), constant_values=np.nan)
-    return np.asarray(raw[:, chosen])
-
-
-# -- tables ----------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True, eq=False)
-class _Line:
-    """Coordinates as they are, scaled."""
-
-    chosen: IntArray
-    middle: FloatArray
-    spread: FloatArray
-
-    @classmethod
-    def of(cls, rows: Rows, secret: IntArray) -> _Line:
-        chosen = differing(rows.numbers, secret, LINE)
-        chosen = chosen[np.isfinite(rows.numbers[:, chosen]).any(axis=0)]
-        x = rows.numbers[:, chosen]
-        low, middle, high = (
-            np.nanquantile(np.where(np.isfinite(x), x, np.nan), (0.16, 0.5, 0.84), axis=0)
-            if len(chosen)
-            else np.zeros((3, 0))
-        )
-        spread = np.maximum(high - middle, middle - low)
-        return cls(chosen, middle, np.where(spread > 0, spread, 1.0))
-
-    def __call__(self, rows: Rows) -> FloatArray:
-        near = np.clip((columns(rows, self.chosen) - self.middle) / self.spread, -5.0, 5.0)
-        return np.concatenate([np.ones((len(near), 1)), np.nan_to_num(near)], axis=1)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Hinges:
-    """For each coordinate its common values, whether it is missing, and a line with hinges."""
-
-    chosen: IntArray
-    values: tuple[FloatArray, ...]
-    knots: tuple[FloatArray, ...]
-    missing: BoolArray
-
-    @classmethod
-    def of(cls, rows: Rows, secret: IntArray, most: int = HINGED) -> _Hinges:
-        chosen = differing(rows.numbers, secret, most)
-        values, knots = [], []
-        for x in rows.numbers[:, chosen].T:
-            known = x[np.isfinite(x)]
-            found, times = np.unique(known, return_counts=True)
-            if len(found) > FEW:
-                found = found[times >= max(8, len(x) // 20)]
-            rest = known[~np.isin(known, found)]
-            values.append(found)
-            knots.append(np.quantile(rest, KNOTS) if len(rest) >= 8 else np.zeros(0))
-        missing = np.asarray(np.isnan(rows.numbers[:, chosen]).any(axis=0))
-        return cls(chosen, tuple(values), tuple(knots), missing)
-
-    def __call__(self, rows: Rows) -> FloatArray:
-        return np.concatenate([np.ones((len(rows), 1)), *self.parts(rows)], axis=1)
-
-    def parts(self, rows: Rows) -> Iterator[FloatArray]:
-        """The columns of each coordinate."""
-        every = columns(rows, self.chosen).T
-        for x, values, knots, lacks in zip(
-            every, self.values, self.knots, self.missing, strict=True
-        ):
-            same = x[:, None] == values
-            if len(values) == 2 and not len(knots) and not lacks:
-                yield 2.0 * same[:, :1] - 1.0
-                continue
-            yield same.astype(float)
-            if lacks:
-                yield np.isnan(x)[:, None].astype(float)
-            if len(knots):
-                other = ~(np.isnan(x) | same.any(axis=1))
-                yield _bent(x, knots) * other[:, None]
-
-
-def _bent(x: FloatArray, knots: FloatArray) -> FloatArray:
-    """A line, and hinges that open outwards."""
-    scale = max(float(knots[-1] - knots[0]), 1e-300)
-    near = np.clip(np.nan_to_num(x), knots[0] - 3.0 * scale, knots[-1] + 3.0 * scale)
-    middle = len(knots) // 2
-    below = np.maximum(knots[:middle] - near[:, None], 0.0)
-    above = np.maximum(near[:, None] - knots[middle:], 0.0)
-    line = (near - knots[middle])[:, None]
-    return np.concatenate([line, below, above], axis=1) / scale
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Within:
-    """Hinges, and the same again within each value of some coordinates."""
-
-    hinges: _Hinges
-    by: tuple[tuple[int, FloatArray], ...]
-
-    @classmethod
-    def of(cls, rows: Rows, secret: IntArray) -> _Within:
-        by = []
-        for j in differing(rows.numbers, secret, 2 * REPEATED).tolist():
-            values, times = np.unique(
-                np.nan_to_num(rows.numbers[:, j], nan=-1e9), return_counts=True
-            )
-            if 2 <= len(values) <= WITHIN:
-                by.append((j, values[times >= 8]))
-        return cls(_Hinges.of(rows, secret, REPEATED), tuple(by[:SPLIT]))
-
-    def __call__(self, rows: Rows) -> FloatArray:
-        table = self.hinges(rows)
-        parts = [table]
-        for j, values in self.by:
-            x = np.nan_to_num(columns(rows, np.array([j]))[:, 0], nan=-1e9)
-            parts += [table[:, 1:] * (x == v)[:, None] for v in values]
-        return np.concatenate(parts, axis=1)
-
-
 # -- regressions -----------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True, eq=False)
 class _Fitted:
-    """Weights, their covariance, and the log of the evidence."""
+    """Weights, their covariance, and the log of the evidence; the largest log-odds that the claim
+    allows, and the evidence if they are cut off there (rather too low: with the same weights).
+    """
 
     weights: FloatArray
     covariance: FloatArray
     evidence: float
+    bound: float
+    inside: float
+
+    def odds(self, table: FloatArray) -> FloatArray:
+        """Of the second record, averaged over the weights (MacKay's approximation)."""
+        spread = np.einsum("ij,ij->i", table @ self.covariance, table)
+        return np.asarray(table @ self.weights / np.sqrt(1.0 + math.pi / 8 * spread))
 
     def chance(self, table: FloatArray) -> FloatArray:
-        """That it is the second record, averaged over the weights (MacKay's approximation)."""
-        spread = np.einsum("ij,ij->i", table @ self.covariance, table)
-        return np.asarray(expit(table @ self.weights / np.sqrt(1.0 + math.pi / 8 * spread)))
+        """That it is the second record."""
+        return np.asarray(expit(self.odds(table)))
+
+    def allowed(self, table: FloatArray) -> FloatArray:
+        """The same if odds are cut off."""
+        return np.asarray(expit(np.clip(self.odds(table), -self.bound, self.bound)))
 
 
-def _regressions(table: FloatArray, secret: IntArray) -> Iterator[_Fitted]:
+def _regressions(table: FloatArray, secret: IntArray, bound: float = math.inf) -> Iterator[_Fitted]:
     """One for each penalty, by Newton's method; each starts where the one before ended."""
     sign, size = np.where(secret == 1, 1.0, -1.0), table.shape[1]
     weights = np.zeros(size)
@@ -205,8 +83,16 @@ def _regressions(table: FloatArray, secret: IntArray) -> Iterator[_Fitted]:
             if before - now <= 1e-3:
                 break
         factor, _ = _curve(table, secret, weights, penalty)
-        evidence = -now + np.log(penalty).sum() / 2 - np.log(np.diag(factor[0])).sum()
-        yield _Fitted(weights, cho_solve(factor, np.eye(size)), float(evidence))
+        evidence = -now + np.log(penalty).sum() / 2
+        whole = float(evidence - np.log(np.diag(factor[0])).sum())
+        covariance, odds = cho_solve(factor, np.eye(size)), table @ weights
+        free, inside = np.abs(odds) <= bound, whole
+        if not free.all():
+            factor, _ = _curve(table[free], secret[free], weights, penalty)
+            cut = np.clip(odds, -bound, bound)
+            worse = np.logaddexp(0.0, -sign * cut) - np.logaddexp(0.0, -sign * odds)
+            inside = float(evidence - worse.sum() - np.log(np.diag(factor[0])).sum())
+        yield _Fitted(weights, covariance, whole, bound, inside)
 
 
 def _curve(
@@ -329,6 +215,14 @@ class Mixture:
 
     models: tuple[_Model, ...]
     weights: FloatArray
+    evidence: float
+
+    @classmethod
+    def of(cls, models: list[_Model]) -> Mixture:
+        """Weighed by their evidence."""
+        logs = np.array([m.evidence for m in models])
+        total = float(np.logaddexp.reduce(logs))
+        return cls(tuple(models), np.exp(logs - total), total)
 
     @property
     def shares(self) -> dict[str, float]:
@@ -340,6 +234,11 @@ class Mixture:
 
     def __call__(self, rows: Rows) -> FloatArray:
         """Log-odds of the second record."""
+        chance = np.clip(self.chances(rows), 1e-15, 1.0 - 1e-15)
+        return np.asarray(np.log(chance) - np.log1p(-chance))
+
+    def chances(self, rows: Rows) -> FloatArray:
+        """That it is the second record."""
         total, chance = 0.0, np.zeros(len(rows))
         tables: dict[int, Any] = {id(None): rows}
         for model, weight in zip(self.models, self.weights.tolist(), strict=True):
@@ -349,38 +248,40 @@ class Mixture:
                 tables[id(model.table)] = model.table(rows)
             chance += weight * model.chance(tables[id(model.table)])
             total += weight
-        chance = np.clip(chance / total, 1e-15, 1.0 - 1e-15)
-        return np.asarray(np.log(chance) - np.log1p(-chance))
+        return np.asarray(chance / total)
 
 
-def mixture(rows: Rows, secret: IntArray, extra: tuple[Table, ...] = ()) -> Mixture:
-    """Fit all models and weigh them by their evidence. `extra` scores are known beforehand.
+def mixture(
+    rows: Rows, secret: IntArray, extra: tuple[Table, ...] = (), bound: float = math.inf
+) -> Mixture:
+    """Fit all models and weigh them by their evidence. `extra` scores are known beforehand; the
+    claim allows log-odds up to the `bound`.
 
     Costs about 20 ms for some hundred outputs of a few numbers, and grows with both.
     """
     models: list[_Model] = []
-    for name, table in _tables(rows, secret, extra):
+    inside: list[_Model] = []
+    for name, table in tables(rows, secret, extra):
         x = table(rows)
-        if 1 < x.shape[1] <= WIDEST:
-            found = _regressions(x, secret)
-            models += [_Model(name, table, f.chance, f.evidence) for f in found]
+        if not 1 < x.shape[1] <= WIDEST:
+            continue
+        for f in _regressions(x, secret, bound):
+            models.append(_Model(name, table, f.chance, f.evidence))
+            inside.append(_Model(name, table, f.allowed, f.inside))
     many = math.log(len(PENALTIES))  # each kind weighs the same beforehand
     boxes, counts = _Boxes.of(rows, secret), _Counts.of(rows, secret)
     models.append(_Model("boxes", None, boxes, boxes.box.evidence + many))
     models.append(_Model("counts", None, counts, counts.evidence + many))
-    evidence = np.array([m.evidence for m in models])
-    weights = np.exp(evidence - evidence.max())
-    return Mixture(tuple(models), weights / weights.sum())
+    if inside:
+        models.append(_with_edges(rows, secret, Mixture.of(inside)))
+    return Mixture.of(models)
 
 
-def _tables(rows: Rows, secret: IntArray, extra: tuple[Table, ...]) -> Iterator[tuple[str, Table]]:
-    yield "line", _Line.of(rows, secret)
-    yield "hinges", _Hinges.of(rows, secret)
-    within = _Within.of(rows, secret)
-    if within.by:
-        yield "within", within
-    if extra:
-        yield (
-            "given",
-            lambda rows: np.stack([np.ones(len(rows)), *(score(rows) for score in extra)], axis=1),
-        )
+def _with_edges(rows: Rows, secret: IntArray, between: Mixture) -> _Model:
+    """What is allowed between edges, something else beyond one or more of them."""
+    edges = Edges.of(rows, secret, between.chances(rows))
+
+    def chance(rows: Rows) -> FloatArray:
+        return edges(rows, between.chances(rows))
+
+    return _Model("edges", None, chance, between.evidence + edges.evidence + EDGED)

@@ -12,7 +12,7 @@ from dprad.game.question import Question
 from dprad.mechanisms.base import Mechanism
 from dprad.mechanisms.black_box import BlackBox, own_randomness
 from dprad.mechanisms.foreign import as_mechanism, as_subject, by_epsilon
-from dprad.model.guarantees import REPLACE_ONE, Guarantee, PureDP
+from dprad.model.guarantees import ADD_REMOVE, REPLACE_ONE, Guarantee, PureDP
 from dprad.numerics.arrays import Column
 from dprad.numerics.random import Seed, seed
 from dprad.verbs.audit import fingerprint, independence
@@ -117,7 +117,7 @@ class Plan:
         """Validated; nothing is called yet except vectorised functions, for a check."""
         check_claim(claim)
         game = question.table("audit")
-        subject = as_subject(run, vectorised)
+        subject = as_subject(run, vectorised).prepared(question)
         read = subject.read(question)
         own_randomness(subject, settings.workers)
         in_out = absent is not NOBODY
@@ -130,7 +130,10 @@ class Plan:
             "attack": attack, "model": model, "query": question.query, "vectorised": vectorised,
             "absent": absent,
         }  # fmt: skip
-        supposed = Model.of(subject if model is None else model, point[0], given=model is not None)
+        thing = subject if model is None else model
+        if isinstance(thing, Mechanism):
+            thing = thing.prepared(question)
+        supposed = Model.of(thing, point[0], given=model is not None)
         return cls(
             subject, claim, tested, point, question, read, attack, supposed, settings, told, absent
         )
@@ -244,10 +247,10 @@ def _point(claim: Guarantee, tested: Guarantee) -> tuple[float, float]:
 
 
 def _check_absent(claim: Guarantee, subject: Mechanism, attack: Any) -> None:
-    if claim.neighbours == REPLACE_ONE:
+    if claim.neighbours != ADD_REMOVE:
         raise DpradError(
             "absent is for a claim about adding or removing a person (neighbours='add-remove'); "
-            "this one is about replaced records."
+            "this one is, or may be, about replaced records."
         )
     if not isinstance(subject, BlackBox):
         raise DpradError("absent needs a function that can be called without the person.")

@@ -10,7 +10,7 @@ import numpy as np
 
 from dprad.data.tables import array, codes, read_rows
 from dprad.errors import DpradError, column
-from dprad.model.guarantees import REPLACE_ONE, ApproxDP, Guarantee, PureDP
+from dprad.model.guarantees import ADD_REMOVE, ApproxDP, Guarantee, PureDP
 from dprad.numerics.arrays import Column, IntArray
 from dprad.verbs.audit.conclude import least_found
 from dprad.verbs.audit.coordinates import part
@@ -120,10 +120,10 @@ class Case:
     @classmethod
     def of(cls, runs: Runs, claim: Guarantee, alpha: float, bits: bool, seed: int) -> Case:
         """Checked, and as it is tested."""
-        if runs.in_out and claim.neighbours == REPLACE_ONE:
+        if runs.in_out and claim.neighbours != ADD_REMOVE:
             raise DpradError(
-                "the table compares data with and without a person, but the claim is about "
-                "replaced records. State what it promises with neighbours='add-remove'."
+                "the table compares data with and without a person, but the claim is, or may be, "
+                "about replaced records. State what it promises with neighbours='add-remove'."
             )
         tested, point = as_tested(claim, runs.in_out)
         if isinstance(tested, ApproxDP) and point[1] == 0:

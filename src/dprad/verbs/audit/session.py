@@ -124,8 +124,9 @@ class Session:
         self.trained = seen
         if min(np.count_nonzero(secret == z) for z in (0, 1)) < 8:
             return
+        bound = self.claim.epsilon if isinstance(self.claim, PureDP) else math.inf
         tried = self.cells is not None
-        self.predictor = together(rows, secret, self.seed, self.extra, tried)
+        self.predictor = together(rows, secret, self.seed, self.extra, bound, tried)
         if self.cells is not None:
             self.threshold, a, b = best_cell(self.predictor.tried, secret, self.claim)
             if np.isfinite(self.threshold):

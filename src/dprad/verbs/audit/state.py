@@ -63,7 +63,9 @@ def _differs(header: dict[str, Any], about: dict[str, Any]) -> str:
         stored = header.get(name)
         if stored == value:
             continue
-        if name == "game":
+        if name == "format":
+            what = "another version of dprad wrote it"
+        elif name == "game":
             what = "the records, or what counts as success, differ"
         elif name == "seen" and isinstance(stored, dict):
             changed = [k for k in value if stored.get(k) != value[k]]

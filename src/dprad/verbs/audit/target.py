@@ -35,7 +35,7 @@ from dprad.verbs.audit.trials import CHANGED, PATIENCE, REMEMBERED, SHARE, packe
 
 # Share of the runs that may be used for choosing among records, most of them, and the least of a
 # record in a round; up to so many records need one round.
-STUDY, CALLS, FEWEST, FEW = 0.1, 480, 8, 5
+STUDY, CALLS, FEWEST, FEW = 0.1, 300, 8, 5
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,6 +11,7 @@ import itertools
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
 from dprad.attacks.counting import player
 from dprad.attacks.optimal import OptimalAttack
@@ -19,7 +20,7 @@ from dprad.model.guarantees import Guarantee, PureDP
 from dprad.numerics.arrays import Column, FloatArray, IntArray
 from dprad.verbs.audit.allowed import cell_bets, growth, posterior_bets
 from dprad.verbs.audit.coordinates import Reader, Rows, joined
-from dprad.verbs.audit.learners import FARTHEST, Score, together
+from dprad.verbs.audit.learners import FARTHEST, Score, alone, together
 from dprad.verbs.audit.outputs import translated
 from dprad.verbs.audit.plan import Plan
 from dprad.verbs.audit.session import best_cell
@@ -75,17 +76,21 @@ def _ranked(
     for a, b in pairs[:most]:
         both = joined([rows[a], rows[b]])
         secret = np.repeat([0, 1], [len(rows[a]), len(rows[b])])
-        speeds.append(_speed(together(both, secret, seed).tried, secret, claim))
+        speeds.append(_speed(both, secret, claim, seed))
     order = sorted(range(len(speeds)), key=lambda i: -speeds[i])
     return [pairs[i] for i in order] + pairs[most:]
 
 
-def _speed(odds: FloatArray, secret: IntArray, claim: Guarantee) -> float:
-    """Growth of the wealth per call, estimated."""
+def _speed(rows: Rows, secret: IntArray, claim: Guarantee, seed: int) -> float:
+    """Growth of the wealth per call, estimated: by what the mixture itself expects, or for other
+    than pure claims by what learners say about outputs that they were not trained on.
+    """
     if isinstance(claim, PureDP):
+        odds = alone(rows, secret, claim.epsilon)(rows)
         pay = posterior_bets(odds, np.array([claim.epsilon]))[:, 0]
-        return float(pay[np.arange(len(secret)), secret].mean())
-    threshold, a, b = best_cell(odds, secret, claim)
+        chance = expit(odds)
+        return float(((1.0 - chance) * pay[:, 0] + chance * pay[:, 1]).mean())
+    threshold, a, b = best_cell(together(rows, secret, seed).tried, secret, claim)
     if not np.isfinite(threshold):
         return 0.0
     chances = np.array([a]), np.array([b])

@@ -53,7 +53,7 @@ EXCLUSIONS = {
 }
 _RISK = (
     *("kind", "method", "rad", "interval", "success_out", "success_in", "rero", "baseline"),
-    *("worst", "worst_interval", "worst_kind", "any_prior"),
+    *("worst", "worst_interval", "worst_kind", "any_prior", "doubts"),
 )
 _AUDIT = (
     *("verdict", "epsilon_lower", "epsilon_claimed", "delta", "confidence", "trials", "rad"),
@@ -195,16 +195,7 @@ def _inputs(scenario: Scenario) -> list[dict[str, Any]]:
         if text is None
         else {"what": "scenario", "name": name, "sha256": hashlib.sha256(text).hexdigest()}
     ]
-    data = scenario.population.get("data")
-    if data is not None:
-        path = scenario.folder / str(data)
-        found.append({"what": "data", "name": path.name, "sha256": _digest(path)})
+    if scenario.source is not None:
+        name = Path(scenario.population["data"]).name
+        found.append({"what": "data", "name": name, "sha256": scenario.source.sha256()})
     return found
-
-
-def _digest(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise DpradError(f"{path} cannot be read: {error.strerror}.") from None

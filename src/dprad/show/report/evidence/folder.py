@@ -80,11 +80,13 @@ def _empty(folder: Path) -> bool:
 
 def _ours(folder: Path) -> bool:
     """Whether nothing but a pack is in it."""
-    names = {path.name for path in folder.iterdir()}
-    if not {RESULTS, HASHES} <= names <= NAMES or (folder / RESULTS).is_symlink():
+    inside = list(folder.iterdir())
+    names = {path.name for path in inside}
+    plain_files = all(path.is_file() and not path.is_symlink() for path in inside)
+    if not {RESULTS, HASHES} <= names <= NAMES or not plain_files:
         return False
     try:
         plain = json.loads((folder / RESULTS).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return False
     return isinstance(plain, dict) and plain.get("format") == FORMAT

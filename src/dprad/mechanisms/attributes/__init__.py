@@ -1,0 +1,1 @@
+"""Protocols for several attributes, one family per file."""

@@ -1,0 +1,1 @@
+"""Protocols over time: memoised noise, one family per file."""

@@ -1,0 +1,96 @@
+"""L-GRR: randomised response over time.
+
+The published second round gives less than epsilon_one (``b = (AE - 1)/(A - E)`` leaves out
+``(k-2) q1 q2``): safe, but with more noise than asked for. The default is the second round with
+which one report has exactly epsilon_one, ``b = (E (A+k-2) - (k-1))/(A - E)``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dprad.mechanisms.base import Card, quotient
+from dprad.mechanisms.grr import GRR
+from dprad.mechanisms.over_time.symbol_chain import DirectChain
+from dprad.model.parameters import EPSILON_INF, EPSILON_ONE, PERIODS, REPORTS
+from dprad.numerics.arrays import FloatArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LGRR(DirectChain):
+    """Randomised response over time.
+
+    Parameters
+    ----------
+    size
+        Number of possible values; the codes are 0 .. size-1.
+    epsilon_inf
+        Privacy loss of all reports together.
+    epsilon_one
+        Privacy loss of one report; default: half of epsilon_inf.
+    reports
+        Number of reports the attacker sees.
+    periods
+        Points in time at which the value may differ: that many columns are read.
+    published
+        Whether to use the published second round, which gives less than epsilon_one.
+
+    Examples
+    --------
+    >>> asked = {"size": 100, "epsilon_inf": 1.0, "epsilon_one": 0.5}
+    >>> round(LGRR(**asked).guarantee.epsilon, 9)
+    0.5
+    >>> round(LGRR(**asked, published=True).guarantee.epsilon, 3)
+    0.037
+
+    """
+
+    size: int
+    epsilon_inf: float
+    epsilon_one: float = None  # type: ignore[assignment]
+    reports: int = 1
+    periods: int = 1
+    published: bool = False
+
+    card: ClassVar = Card(
+        name="lgrr",
+        title="randomised response over time",
+        takes=(EPSILON_INF, EPSILON_ONE, REPORTS, PERIODS),
+        reads="codes",
+        cost="draws",
+    )
+    noise: ClassVar = EPSILON_INF
+
+    @property
+    def alike(self) -> GRR | None:
+        """One report is randomised response."""
+        if self.reports > 1:
+            return None
+        return GRR(epsilon=max(self.epsilon_after(1), 0.0), size=self.size)
+
+    def variance(self, people: int = 1) -> float:
+        """Variance of the estimated frequency of a rare value from one report of each person."""
+        p1, q1, p2, q2 = self.rounds
+        s = q1 * (p2 - q2) + q2
+        return quotient(s * (1 - s), people * ((p1 - q1) * (p2 - q2)) ** 2)
+
+    def estimate(self, outputs: Any) -> FloatArray:
+        """The estimated share of each value in each period, from the outputs of many people.
+
+        Parameters
+        ----------
+        outputs
+            Counts of reports, as `sample` returns them.
+
+        Returns
+        -------
+        ndarray
+            One row per period, one column per value; unbiased, so it may be below 0 or above 1.
+
+        """
+        p1, q1, p2, q2 = self.rounds
+        share = self.checked(outputs).mean(axis=0) / self.each
+        return np.asarray((share - q1 * (p2 - q2) - q2) / ((p1 - q1) * (p2 - q2)))
