@@ -318,6 +318,18 @@ def test_pictures_and_a_section_with_rounded_numbers(ledger):
     assert "<svg" in section.figure
 
 
+def test_the_page_shows_the_ledger(ledger):
+    pytest.importorskip("shiny")
+    from dprad.show.web.page import page
+    from dprad.show.web.population import patients
+
+    ledger.add(GRR(epsilon=0.4, size=3), name="<b>bold</b>", query="b", date="2030-01-01")
+    section = ledger_section(ledger.status(**ASKED, max_risk=0.3))
+    text = str(page({"patients": patients()}, 0.1, False, 1, section))
+    assert "Releases over time" in text and "<svg" in text and "risk up to it" in text
+    assert "<b>bold</b>" not in text and "&lt;b&gt;bold" in text
+
+
 def run(capsys, *arguments):
     with pytest.raises(SystemExit) as ended:
         main(["ledger", *map(str, arguments)])

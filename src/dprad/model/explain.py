@@ -122,13 +122,20 @@ def _people(threat: dict[str, Any]) -> str:
     return "people of the group" if group == "function" else f"people with {group}"
 
 
+def _runs(plain: dict[str, Any]) -> int:
+    """How many releases a composition has."""
+    if "mechanisms" in plain:
+        return sum(map(_runs, plain["mechanisms"]))
+    return int(plain["times"]) * _runs(plain["mechanism"]) if plain["kind"] == "Repeated" else 1
+
+
 def subject(plain: dict[str, Any]) -> str:
     """A promise or a mechanism in a few words, from its plain data."""
     kind = " ".join(str(plain.get("kind", "the mechanism")).split())[:60]
     if kind == "Repeated":
         return f"{plain['times']:,} runs of {subject(plain['mechanism'])}"
     if kind == "Composed":
-        return f"{len(plain['mechanisms']):,} releases together"
+        return f"{_runs(plain):,} releases together"
     if kind == "BlackBox":
         return f"the function {plain['function']}"
     numbers = [

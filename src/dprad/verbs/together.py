@@ -138,7 +138,9 @@ def jointly(
     for the largest, until that is no longer the largest.
     """
     given = [parts(question) for question in questions]
-    risks = [promised(some, question) for some, question in zip(given, questions, strict=True)]
+    risks: list[Risk | None] = [None]
+    if len(questions) > 1:  # to know whom to ask about first
+        risks = [promised(some, question) for some, question in zip(given, questions, strict=True)]
     seen: set[int] = set()
     alone: dict[str, Any] | None = None  # of one person: the same whatever the attacker knows
     while True:

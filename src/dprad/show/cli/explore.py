@@ -9,7 +9,12 @@ from dprad.show.cli.output import show
 
 
 def explore(
-    scenario: Path | None = None, /, *, port: Whole | None = None, browser: bool = True
+    scenario: Path | None = None,
+    /,
+    *,
+    ledger: Path | None = None,
+    port: Whole | None = None,
+    browser: bool = True,
 ) -> int:
     """Open a local web page to explore the questions; nothing leaves this machine. Ctrl-C stops it.
 
@@ -19,6 +24,8 @@ def explore(
     ----------
     scenario
         A scenario file to start with.
+    ledger
+        Also show this ledger of releases, as it is now; without a scenario, start with its own.
     port
         The port of the page, on this machine only; by default a free one, new for every start.
     browser
@@ -28,6 +35,14 @@ def explore(
     from dprad.show import scenario as scenarios
     from dprad.show import web
 
+    section = None
+    if ledger is not None:
+        from dprad.show.ledger import Ledger
+        from dprad.show.report.ledger import ledger_section
+
+        kept = Ledger.open(ledger)
+        section = ledger_section(kept.status())
+        scenario = kept.scenario if scenario is None else scenario
     loaded = None if scenario is None else scenarios.load(scenario)
-    web.explore(loaded, port=port, browser=browser, ready=show)
+    web.explore(loaded, ledger=section, port=port, browser=browser, ready=show)
     return 0

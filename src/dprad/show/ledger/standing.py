@@ -202,7 +202,8 @@ def standing_of(entries: tuple[Entry, ...], asked: Asked) -> Standing:
         tell("releases", k - first + 1, len(counted) - first)
         last = k + 1 == len(counted)
         risk = cases[0][1] if last else _one(parts[: k + 1], question, asked)
-        now = upper(risk, worst=asked.worst)
+        # more releases never tell less, though an estimate may say so
+        now = max(before, upper(risk, worst=asked.worst))
         steps.append(Step(counted[k], now, now - before))
         before = now
     return Standing(entries, cases, tuple(steps), _filtered(counted, asked), asked)

@@ -74,5 +74,5 @@ def _limited(ax: Any, limit: float | None, risks: Any) -> Any:
         )  # fmt: skip
     ax.set_ylabel("joint extra risk")
     ax.set_ylim(0, 1.15 * max([*risks, limit or 0.0, 1e-6]))
-    ax.legend(loc="lower right")
+    ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2)
     return ax

@@ -25,11 +25,13 @@ HOST = "127.0.0.1"
 def explore(
     scenario: Any = None,
     *,
+    ledger: Any = None,
     port: int | None = None,
     browser: bool = True,
     ready: Callable[[str], None] = lambda _: None,
 ) -> None:
-    """Serve the page until Ctrl-C. `scenario`: a `dprad.scenario.Scenario`, or None.
+    """Serve the page until Ctrl-C. `scenario`: a `dprad.scenario.Scenario`, or None; `ledger`: the
+    section of a report that shows one, or None.
 
     The address contains a token that is new for every start; requests without it are refused.
     """
@@ -56,7 +58,7 @@ def explore(
         bench = Bench()
         ended = _ending()
         try:
-            app = Guard(make_app(scenario, bench), HOST, number, token)
+            app = Guard(make_app(scenario, bench, ledger), HOST, number, token)
             config = uvicorn.Config(
                 app, log_level="warning", ws_max_size=2**20, server_header=False
             )

@@ -16,6 +16,7 @@ from dprad.errors import DpradError
 from dprad.model.results import Calibration
 from dprad.runtime.bench import Bench
 from dprad.show.report.page import html_of
+from dprad.show.report.sections import Section
 from dprad.show.scenario import Scenario
 from dprad.show.scenario import answer as answer_scenario
 from dprad.show.scenario.advice import Advice
@@ -34,7 +35,9 @@ ANSWER, PLAN, REPORT, TOTAL = 20.0, 30.0, 120.0, 60.0
 PAUSE, LOOK = 0.1, 0.25
 
 
-def make_app(scenario: Scenario | None = None, bench: Bench | None = None) -> App:
+def make_app(
+    scenario: Scenario | None = None, bench: Bench | None = None, ledger: Section | None = None
+) -> App:
     """The page, with a scenario's population, attackers and releases if there is one."""
     places = {"patients": patients(), "uniform": uniform(20)}
     opening = [("grr", 1.0, "diagnosis")]
@@ -58,7 +61,7 @@ def make_app(scenario: Scenario | None = None, bench: Bench | None = None) -> Ap
         _elsewhere(controls, told, shared)
         session.on_ended(controls.cancel)
 
-    app = App(page(places, accepted, worst, len(opening)), server)
+    app = App(page(places, accepted, worst, len(opening), ledger), server)
     app.sanitize_errors = True
     return app
 

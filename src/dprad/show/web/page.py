@@ -11,6 +11,7 @@ from typing import Any
 from htmltools import HTML, Tag, tags
 from shiny import ui
 
+from dprad.show.report.sections import Section
 from dprad.show.web.controls import ATTACKERS, RELEASES
 from dprad.show.web.field import field
 from dprad.show.web.population import Population
@@ -18,8 +19,14 @@ from dprad.show.web.population import Population
 _STYLE = Path(__file__).with_name("page.css")
 
 
-def page(places: dict[str, Population], accepted: float, worst: bool, releases: int) -> Tag:
-    """All inputs, and a place for every answer."""
+def page(
+    places: dict[str, Population],
+    accepted: float,
+    worst: bool,
+    releases: int,
+    ledger: Section | None = None,
+) -> Tag:
+    """All inputs, and a place for every answer; a ledger as it was when the page was started."""
     return ui.page_fluid(
         tags.head(
             tags.style(HTML(_STYLE.read_text(encoding="utf-8"))),
@@ -33,7 +40,7 @@ def page(places: dict[str, Population], accepted: float, worst: bool, releases: 
             tags.section(ui.output_ui("progress"), ui.output_ui("verdict"), id="top"),
             tags.section(ui.output_ui("answer"), id="first"),
             tags.section(*_asked(places, accepted, worst, releases), id="controls"),
-            tags.section(*_rest(), id="rest"),
+            tags.section(*_rest(), *([] if ledger is None else [_ledger(ledger)]), id="rest"),
         ),
         title="dprad explore",
         lang="en",
@@ -55,6 +62,19 @@ def _rest() -> list[Tag]:
             ),
         ),
     ]
+
+
+def _ledger(section: Section) -> Tag:
+    """Text, figure and table of the ledger."""
+    head, *rows = section.table or ((),)
+    table = tags.table(
+        tags.thead(tags.tr(*map(tags.th, head))),
+        tags.tbody(*(tags.tr(*map(tags.td, row)) for row in rows)),
+        class_="table",
+    )
+    return _part(
+        section.title, *map(tags.p, section.text), HTML(section.figure), *([table] if rows else [])
+    )
 
 
 def _part(title: str, *inside: Any) -> Tag:
