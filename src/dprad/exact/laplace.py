@@ -107,7 +107,8 @@ def _between(game: Classes, sets: Sets, weight: Any, points: FloatArray) -> Tota
     if game.probabilities.max() <= HEAVY and game.forced is None:
         if isinstance(sets, Singletons) and _apart(game, weight) and points[-1] - points[0] <= FAR:
             return _alone(sets, weight, points)
-        line = Line.of(game, weight, points, Steps())
+        # of classes at one value a line keeps the likeliest, which must also gain most
+        line = None if game.weighted else Line.of(game, weight, points, Steps())
         if line is not None:
             return _along(line, game.membership)
     total = np.zeros(3)
