@@ -104,12 +104,14 @@ def random_threat(rng, m):
 
 
 def random_mechanism(rng, prior, threat):
-    name = str(rng.choice([n for n in catalogue.FAMILIES if n != "she"]))
-    family, takes = catalogue.FAMILIES[name], catalogue.card(name).takes
+    name = str(rng.choice([n for n in catalogue.FAMILIES if n not in ("she", "rappor")]))
+    family, takes = catalogue.FAMILIES[name], catalogue.card(name).names
     if family.noise.name == "sigma":
         given = {"sigma": float(10.0 ** rng.uniform(-1, 2))}
     else:
-        given = {"epsilon": float(rng.choice(EPSILONS))}
+        given = {family.noise.name: float(rng.choice(EPSILONS))}
+    if "reports" in takes:
+        given["reports"] = int(rng.integers(1, 5))
     if "delta" in takes and rng.random() < 0.3:
         given["delta"] = float(rng.choice([0.0, 1e-300, 1e-9, 0.01, 0.3, 1.0]))
     if "clamp" in takes and rng.random() < 0.3:
@@ -219,8 +221,11 @@ def releases_add_up(rng, seen):
         one = assess(mechanism, **asked)
         alone = assess(mechanisms.Repeated(mechanism, 1), **asked)
         two = assess(mechanisms.Repeated(mechanism, 2), **asked)
-        noise = catalogue.card(name).takes[0]
-        weak = replace(mechanism, **{noise: 1e3 if noise == "sigma" else 0.01})
+        noise = mechanism.noise.name
+        changed = {noise: 1e3 if noise == "sigma" else 0.01}
+        if hasattr(mechanism, "epsilon_one"):
+            changed["epsilon_one"] = 0.005
+        weak = replace(mechanism, **changed)
         beside = assess(mechanisms.Composed([mechanism, weak]), **asked)
     except DpradError as error:
         seen[f"refused: {str(error)[:60]}"] += 1

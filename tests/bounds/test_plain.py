@@ -153,11 +153,11 @@ def test_theorem_c_for_many_classes_when_everything_is_known(weights, monkeypatc
 def test_ranges_that_are_shared_are_wider(monkeypatch, rng):
     game = play(Prior.from_probabilities(rng.dirichlet(np.ones(40))), Threat())
     groups = unified.separations(game)
-    shared = unified._share(groups, 7)
+    shared = unified.share(groups, 7)
     assert len(shared.weight) == 7 and shared.weight.sum() == pytest.approx(groups.weight.sum())
     for w, low, high in zip(groups.weight, groups.low, groups.high, strict=True):
         assert any(a <= low and high <= b for a, b in zip(shared.low, shared.high, strict=True)), w
-    assert unified._share(groups, 40) is groups
+    assert unified.share(groups, 40) is groups
 
 
 # -- add-remove -----------------------------------------------------------------------------------

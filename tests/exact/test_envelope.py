@@ -17,6 +17,11 @@ from dprad.mechanisms import Channel, ExponentialInterval, Gaussian, Geometric, 
 from oracles import brute_force, random_instance
 
 
+@pytest.fixture(autouse=True)
+def _branching_at_any_size(monkeypatch):
+    monkeypatch.setattr(laplace, "SMALL", 0)
+
+
 def density(t, v, rate):
     return rate / 2 * np.exp(-rate * np.abs(t - v))
 

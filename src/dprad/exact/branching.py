@@ -9,7 +9,7 @@ its integral is in closed form. Otherwise the range is halved, down to single ga
 envelope of the lines is taken.
 
 Blocks of all fibers are processed together. O((R + c) log m) for m values, R sets and c changes of
-the best guess, as long as few sets are nearly the best (proven impossible to avoid if all are).
+the best guess, as long as few sets are nearly the best; O(m R) if all are.
 """
 
 from __future__ import annotations

@@ -31,6 +31,8 @@ BLOCK_ENTRIES = 2**18
 FAR = 1e6
 # Largest rate of geometric noise: beyond, there is next to none.
 FEW = 500.0
+# With so few sets times gaps, all at once is faster than branching.
+SMALL = 2**13
 
 _METHOD = "by upper envelopes"
 
@@ -107,8 +109,9 @@ def _between(game: Classes, sets: Sets, weight: Any, points: FloatArray) -> Tota
     if game.probabilities.max() <= HEAVY and game.forced is None:
         if isinstance(sets, Singletons) and _apart(game, weight) and points[-1] - points[0] <= FAR:
             return _alone(sets, weight, points)
+        small = len(points) * len(sets.mass) <= SMALL
         # of classes at one value a line keeps the likeliest, which must also gain most
-        line = None if game.weighted else Line.of(game, weight, points, Steps())
+        line = None if small or game.weighted else Line.of(game, weight, points, Steps())
         if line is not None:
             return _along(line, game.membership)
     total = np.zeros(3)

@@ -86,6 +86,11 @@ def test_releases_together_and_both_neighbours(page):
     page.select_option("#mechanism", "promise-mu")
     stranger = ("a stranger who guesses diagnosis", Threat(target=["diagnosis"]))
     shows(page, answered(released(PLACE, "promise-mu", 1.0), attackers=(stranger,)))
+    page.select_option("#mechanism", "promise-rho")
+    page.check("input[name=neighbours][value=unknown]")
+    fill(page, "#value", "0.1")
+    unstated = released(PLACE, "promise-rho", 0.1, neighbours="unknown")
+    shows(page, answered(unstated, attackers=(stranger,)))
 
 
 def wide(tmp_path, columns=15, rows=60):

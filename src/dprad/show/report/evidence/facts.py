@@ -27,6 +27,7 @@ PAPER = (
 PAGES = {
     "theorem-b": "optimum",
     "theorem-c": "unified",
+    "theorem-c-moments": "renyi",
     "proposition-w": "water-filling",
     "theorem-e1": "absent-record",
     "theorem-e2": "absent-record",
