@@ -212,6 +212,25 @@ def test_two_finite_parts_and_one_line(name):
         assert risk.rad == pytest.approx(total / game.share, abs=2e-5)
 
 
+@pytest.mark.parametrize(
+    "line",
+    [Laplace(epsilon=3.0, sensitivity=39.0), Gaussian(sigma=9.0, sensitivity=39.0)],
+    ids=["laplace", "gaussian"],
+)
+def test_records_that_read_alike_do_not_stand_together(line):
+    """1,200 records, of which 40 numbers are read: whoever is likeliest depends on the others."""
+    prior = Prior.from_counts(
+        {(a, c): 1 + (7 * a + 11 * c) % 5 for a in range(30) for c in range(40)}, columns=["a", "c"]
+    )
+    chain = Composed([GRR(epsilon=4.0, size=30), line], queries=["a", "c"])
+    for threat in (Threat(), Threat(knows=["c"])):
+        risk, asked = assess(chain, prior=prior, threat=threat), posed(chain, prior, threat)
+        found = drawn(
+            [Factor(chain, asked.read)], asked, Sampling(trials=4000, confidence=1 - 1e-7)
+        )
+        assert risk.kind == "exact" and found.interval[0] <= risk.rad <= found.interval[1]
+
+
 def test_gaussian_noise_on_one_value_is_one_release():
     """Precisions add, whatever stands between them; other columns are other releases."""
     two = [Gaussian(sigma=s, sensitivity=3.0) for s in (3.0, 4.0)]

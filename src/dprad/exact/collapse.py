@@ -29,7 +29,7 @@ def collapsed(posed: Posed) -> Posed:
     """
     game, sets, pi = posed.game, posed.game.sets, posed.pi
     plain = game.forced is None and game.share == 1.0 and game.probabilities.max() <= HEAVY
-    if not isinstance(sets, Singletons) or not plain or not len(sets.mass):
+    if not isinstance(sets, Singletons) or not plain or not len(sets.mass) or game.weighted:
         return posed
     kept = np.flatnonzero(pi > 0)
     own = np.bincount(game.class_of[kept], pi[kept], len(game.probabilities))

@@ -110,7 +110,8 @@ def _between(game: Classes, sets: Sets, weight: Any, points: FloatArray) -> Tota
         if isinstance(sets, Singletons) and _apart(game, weight) and points[-1] - points[0] <= FAR:
             return _alone(sets, weight, points)
         small = len(points) * len(sets.mass) <= SMALL
-        line = None if small else Line.of(game, weight, points, Steps())
+        # of classes at one value a line keeps the likeliest, which must also gain most
+        line = None if small or game.weighted else Line.of(game, weight, points, Steps())
         if line is not None:
             return _along(line, game.membership)
     total = np.zeros(3)

@@ -74,9 +74,8 @@ def solve_gaussian(
     weight, points = game.at_values(values, pi)
     with np.errstate(over="ignore"):
         scaled = (points - points[0]) / mechanism.sigma
-    # records weighted by something else than the prior: another part of a composition
-    own = np.allclose(weight.sum(axis=1), game.probabilities, rtol=1e-9, atol=0)
-    if game.everything_known and mechanism.clamp is None and game.forced is None and own:
+    alone = game.everything_known and not game.weighted
+    if alone and mechanism.clamp is None and game.forced is None:
         known = _known(game, weight, scaled)
         if known is not None:
             return known

@@ -110,6 +110,15 @@ class Classes(Game):
         p = self.probabilities
         return float(p.max() - p.min()) <= 1e-12 * float(p.max())
 
+    @property
+    def weighted(self) -> bool:
+        """Whether records are weighted by something else than the prior, as they are where another
+        part of a composition was seen: then a class does not gain in proportion to its prior.
+        """
+        kept = self.class_of >= 0
+        own = np.bincount(self.class_of[kept], self.pi[kept], len(self.probabilities))
+        return not np.allclose(own, self.probabilities, rtol=1e-9, atol=0.0)
+
     def at_values(self, read: Column, pi: FloatArray) -> tuple[Any, Column]:
         """Probability of each class (rows) at each value that is read, sparse; and these values."""
         from scipy import sparse
