@@ -186,8 +186,8 @@ def summary(rows):
     if large:
         lines.append(
             f"Of {len(large)} mechanisms with a floor of 200 calls or more the ratio is "
-            f"{np.median(list(large.values())):.1f} in the median (target 2.5) and at most "
-            f"{max(large.values()):.1f} (target 4)."
+            f"{np.median(list(large.values())):.2f} in the median (target 2.5) and at most "
+            f"{max(large.values()):.2f} (target 4)."
         )
     if far:
         lines.append("Above 4: " + ", ".join(f"{n} ({r:.1f})" for n, r in far.items()) + ".")
