@@ -173,6 +173,7 @@ def test_figures(answers):
         (plots.plot_risk, {"a": ([1, 2, 3], list(risks.values())), "b": ([1], [rough])}),
         (plots.plot_odds, risks["1"]), (plots.plot_odds, bound), (plots.plot_frontier, table),
         (plots.plot_audit, result), (plots.plot_bounds, bound), (plots.plot_knowledge, risks),
+        (plots.plot_promise, {"one": PureDP(1.0, neighbours="replace-one")}),
     ]):  # fmt: skip
         ax = figure.add_subplot(3, 3, k + 1)
         assert draw(what, ax=ax) is ax
@@ -184,6 +185,10 @@ def test_figures(answers):
     assert sum(d.get_markerfacecolor() == "#D55E00" for d in dots) == round(
         100 * risks["1"].success_in
     ) - round(100 * risks["1"].success_out)
+    curve = figure.axes[7].lines[0]
+    assert curve.get_ydata()[0] == pytest.approx(np.e * curve.get_xdata()[0], rel=1e-6)
+    with pytest.raises(DpradError, match="there are none"):
+        plots.plot_promise({})
     with pytest.raises(DpradError, match="no bounds"):
         plots.plot_bounds(risks["1"], figure.axes[0])
     quick = dprad.audit(

@@ -19,8 +19,6 @@ from dprad.numerics.arrays import HEAVY, distinct
 
 # Less than this share of a value is rounding.
 ROUNDING = 1e-14
-# Probabilities of the records of a class that differ from its own by more are weighed.
-WEIGHED = 1e-9
 
 
 def collapsed(posed: Posed) -> Posed:
@@ -32,9 +30,6 @@ def collapsed(posed: Posed) -> Posed:
     if not isinstance(sets, Singletons) or not plain or not len(sets.mass) or game.weighted:
         return posed
     kept = np.flatnonzero(pi > 0)
-    own = np.bincount(game.class_of[kept], pi[kept], len(game.probabilities))
-    if np.any(np.abs(own - game.probabilities) > WEIGHED * game.probabilities):
-        return posed  # weighed by what else was seen: the classes keep the chances of before
     points, place = distinct(posed.read[kept])
     if 2 * len(points) > len(sets.mass):
         return posed

@@ -18,7 +18,7 @@ from dprad.model.parameters import TURNED
 
 if TYPE_CHECKING:
     from dprad.model.comparisons import Comparison
-    from dprad.model.results import Calibration, Risk, WorstPrior
+    from dprad.model.results import Risk, WorstPrior
 
 MEASURES = {
     "rad": "extra risk",
@@ -36,7 +36,7 @@ def risk(result: Risk) -> str:
     """The odds; why they are doubtful; whether they are an average that hides somebody; whom they
     leave out.
     """
-    return "\n".join([sentence(result), *doubtful(result.doubts), *_beside(result), *result.notes])
+    return "\n".join([sentence(result), *doubtful(result.doubts), *beside(result), *result.notes])
 
 
 def doubtful(doubts: Iterable[str]) -> list[str]:
@@ -50,7 +50,7 @@ def sentence(result: Risk, *, named: bool = True) -> str:
     """
     against = [f"against {subject(result.subject)}"] if named else []
     if result.threat.get("group") is not None:
-        against.append(f"for {_people(result.threat)}")
+        against.append(f"for {people(result.threat)}")
     text = ", ".join([*against, _odds(result)])
     return f"{text[0].upper()}{text[1:]}."
 
@@ -87,7 +87,7 @@ def _odds(result: Risk) -> str:
     )
 
 
-def _beside(result: Risk) -> list[str]:
+def beside(result: Risk) -> list[str]:
     """The most exposed person, and attackers who know more; nothing if no one gains more."""
     lines, same = [], False
     if result.worst is not None and result.worst_interval is not None:
@@ -100,7 +100,7 @@ def _beside(result: Risk) -> list[str]:
         largest = bounded(result.worst, result.worst_interval, known)
         lines = [
             f"For the most exposed person the extra risk is {largest}; the number above is the "
-            f"average over {_people(result.threat)}."
+            f"average over {people(result.threat)}."
         ]
     if result.method.startswith("simulated"):
         lines.append(f"Measured with a {result.method}; a better attack may gain more.")
@@ -114,7 +114,7 @@ def _beside(result: Risk) -> list[str]:
     return lines
 
 
-def _people(threat: dict[str, Any]) -> str:
+def people(threat: dict[str, Any]) -> str:
     """Who is asked about."""
     group = threat.get("group")
     if group is None:
@@ -224,43 +224,6 @@ def amount(value: float) -> str:
     rounded = round(value, 3 - math.floor(math.log10(abs(value)))) if value else 0.0
     text = f"{rounded:,.{digits}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def calibration(plan: Calibration) -> str:
-    """The value to set, and what it achieves."""
-    what = {"rad": "extra risk", "worst": "extra risk of the most exposed person"}.get(
-        plan.measure, MEASURES.get(plan.measure, f"bound {plan.measure}")
-    )
-    whom = f" on average over {_people(plan.risk.threat)}" if plan.measure == "rad" else ""
-    lines = [
-        f"{plan.family} with {plan.parameter} = {safely(plan.value, plan.rising)} keeps the {what} "
-        f"at or below {plan.max_risk:g}{whom}. {_tightness(plan)}"
-    ]
-    if plan.risk.any_prior is not None and plan.measure in ("rad", "worst"):
-        lines.append(
-            "It is enough for every population: too many rows are the only ones of their kind, so "
-            "the table says little about its own. Fewer columns or coarser values may need less "
-            "noise, and so may a table that is the whole population, if you say so."
-        )
-    if plan.error is not None and math.isfinite(plan.error):
-        lines.append(f"The noise stays within {amount(plan.error)} in 95 of 100 cases.")
-    lines += [sentence(plan.risk, named=False), *doubtful(plan.risk.doubts)]
-    return "\n".join([*lines, *_beside(plan.risk)])
-
-
-def _tightness(plan: Calibration) -> str:
-    """Whether less noise would suffice: known only if what is kept is exact."""
-    kind = plan.risk.worst_kind if plan.measure == "worst" else plan.risk.kind
-    if plan.limited:
-        return "It is the end of the range searched; less noise was not tried."
-    if plan.measure not in MEASURES:
-        return "Less noise would exceed the bound, but not necessarily the risk."
-    summary = plan.measure in ("tv", "advantage", "summary")
-    if summary or (kind == "exact" and plan.risk.any_prior is None):
-        return "Any less noise would exceed it."
-    if kind == "estimate":
-        return "The risk is estimated: slightly less noise may suffice; more trials would show."
-    return "Less noise is not known to keep it."
 
 
 def safely(value: float, rising: bool) -> str:

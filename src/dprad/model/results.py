@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from dprad.model import explain
+from dprad.model import explain, explain_plan
 from dprad.model.priors import Prior
 
 
@@ -306,7 +306,7 @@ class Calibration(Result):
         return plain | {"mechanism": self.risk.subject, "risk": self.risk.to_dict()}
 
     def __str__(self) -> str:
-        return explain.calibration(self)
+        return explain_plan.calibration(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -13,6 +13,7 @@ from dprad.show.plots.groups import plot_groups
 from dprad.show.plots.knowledge import plot_knowledge
 from dprad.show.plots.ledger import plot_ledger, plot_plan
 from dprad.show.plots.odds import plot_odds
+from dprad.show.plots.promise import plot_promise
 from dprad.show.plots.trace import plot_audit, plot_wealth
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "plot_ledger",
     "plot_odds",
     "plot_plan",
+    "plot_promise",
     "plot_risk",
     "plot_wealth",
 ]

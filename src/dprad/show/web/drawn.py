@@ -10,7 +10,7 @@ from typing import Any
 from htmltools import HTML, Tag, TagList, tags
 
 from dprad.errors import DpradError, NothingToCalibrateError
-from dprad.model import explain
+from dprad.model import explain, explain_plan
 from dprad.model.results import Calibration, Risk
 from dprad.model.verdicts import upper
 from dprad.show.plots.odds import grids
@@ -132,7 +132,7 @@ def plan(result: Calibration | Advice | DpradError | None, told: Told) -> Any:
     value = explain.safely(result.value, result.rising)
     return tags.p(
         f"Set {result.parameter} to ", tags.strong(value, id="needed"),
-        f". {explain.calibration(result).splitlines()[0]}",
+        f". {explain_plan.calibration(result).splitlines()[0]}",
         " This holds for every attacker above." if len(told.asked.attackers) > 1 else "",
     )  # fmt: skip
 

@@ -1,0 +1,48 @@
+"""A calibration as plain sentences."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from dprad.model.explain import MEASURES, amount, beside, doubtful, people, safely, sentence
+
+if TYPE_CHECKING:
+    from dprad.model.results import Calibration
+
+
+def calibration(plan: Calibration) -> str:
+    """The value to set, and what it achieves."""
+    what = {"rad": "extra risk", "worst": "extra risk of the most exposed person"}.get(
+        plan.measure, MEASURES.get(plan.measure, f"bound {plan.measure}")
+    )
+    whom = f" on average over {people(plan.risk.threat)}" if plan.measure == "rad" else ""
+    lines = [
+        f"{plan.family} with {plan.parameter} = {safely(plan.value, plan.rising)} keeps the {what} "
+        f"at or below {plan.max_risk:g}{whom}. {_tightness(plan)}"
+    ]
+    if plan.risk.any_prior is not None and plan.measure in ("rad", "worst"):
+        lines.append(
+            "It is enough for every population: too many rows are the only ones of their kind, so "
+            "the table says little about its own. Fewer columns or coarser values may need less "
+            "noise, and so may a table that is the whole population, if you say so."
+        )
+    if plan.error is not None and math.isfinite(plan.error):
+        lines.append(f"The noise stays within {amount(plan.error)} in 95 of 100 cases.")
+    lines += [sentence(plan.risk, named=False), *doubtful(plan.risk.doubts)]
+    return "\n".join([*lines, *beside(plan.risk)])
+
+
+def _tightness(plan: Calibration) -> str:
+    """Whether less noise would suffice: known only if what is kept is exact."""
+    kind = plan.risk.worst_kind if plan.measure == "worst" else plan.risk.kind
+    if plan.limited:
+        return "It is the end of the range searched; less noise was not tried."
+    if plan.measure not in MEASURES:
+        return "Less noise would exceed the bound, but not necessarily the risk."
+    summary = plan.measure in ("tv", "advantage", "summary")
+    if summary or (kind == "exact" and plan.risk.any_prior is None):
+        return "Any less noise would exceed it."
+    if kind == "estimate":
+        return "The risk is estimated: slightly less noise may suffice; more trials would show."
+    return "Less noise is not known to keep it."
