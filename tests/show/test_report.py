@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -186,7 +187,7 @@ def test_figures(answers):
         100 * risks["1"].success_in
     ) - round(100 * risks["1"].success_out)
     curve = figure.axes[7].lines[0]
-    assert curve.get_ydata()[0] == pytest.approx(np.e * curve.get_xdata()[0], rel=1e-6)
+    assert curve.get_ydata()[0] == pytest.approx(math.e * curve.get_xdata()[0], rel=1e-6)
     with pytest.raises(DpradError, match="there are none"):
         plots.plot_promise({})
     with pytest.raises(DpradError, match="no bounds"):
