@@ -351,3 +351,22 @@ def test_pieces_are_columns(line):
 def test_bad_input(call, words):
     with pytest.raises(DpradError, match=words):
         call()
+
+
+@pytest.mark.parametrize(("outputs", "times"), [(5, 2), (5, 4), (4, 3), (3, 5), (2, 7), (40, 2)])
+def test_counts_and_lists_are_the_same_channel(outputs, times):
+    """Against all sequences, summed by what occurred how often."""
+    matrix = np.random.default_rng(times).dirichlet(np.ones(outputs), 3)
+    chances = {}
+    for sequence in itertools.product(range(outputs), repeat=times):
+        key = tuple(sorted(sequence))
+        chances[key] = chances.get(key, 0.0) + matrix[:, sequence].prod(axis=1)
+    expected = np.array(sorted(map(tuple, np.array(list(chances.values())).tolist())))
+    found = np.array(sorted(map(tuple, counted(matrix, times).T.tolist())))
+    assert np.allclose(found, expected, atol=1e-14)
+
+
+def test_many_outputs_run_twice_take_no_table():
+    """A thousand outputs have half a million pairs; their counts would have 5e8 entries."""
+    channel = counted(np.random.default_rng(0).dirichlet(np.ones(1000), 2), 2)
+    assert channel.shape == (2, 500_500) and channel.sum(axis=1) == pytest.approx(1.0)

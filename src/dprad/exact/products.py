@@ -183,17 +183,34 @@ def _dense(matrix: FloatArray) -> Lazy:
 def counted(matrix: FloatArray, times: int) -> FloatArray:
     """The channel (values x outputs) run `times` times, seen as how often each output occurred.
 
-    One column for each of the C(K + times - 1, times) tables of counts.
+    One column for each of the C(K + times - 1, times) tables of counts. O(min(K, times)) per entry.
     """
     from scipy.special import gammaln, xlogy
 
     if times == 1:
         return matrix
+    if times < matrix.shape[1]:
+        return _listed(matrix, times)
     tables = _tables(matrix.shape[1], times)
     log = gammaln(times + 1) - gammaln(tables + 1.0).sum(axis=1)
     for output in range(matrix.shape[1]):
         log = log + xlogy(tables[:, output], matrix[:, output, None])
     return np.asarray(np.exp(log))
+
+
+def _listed(matrix: FloatArray, times: int) -> FloatArray:
+    """The same by lists of the outputs that occurred, in order: shorter if the runs are few."""
+    last = np.arange(matrix.shape[1])
+    channel, run, ways = matrix, np.ones(len(last)), np.ones(len(last))
+    for k in range(2, times + 1):
+        more = matrix.shape[1] - last
+        begin = np.repeat(np.cumsum(more) - more, more)
+        again = np.repeat(np.arange(len(last)), more)
+        following = last[again] + np.arange(len(again)) - begin
+        run = np.where(following == last[again], run[again] + 1, 1.0)
+        ways = ways[again] * k / run
+        channel, last = channel[:, again] * matrix[:, following], following
+    return np.asarray(channel * ways)
 
 
 def _tables(outputs: int, times: int) -> IntArray:

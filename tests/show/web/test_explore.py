@@ -87,6 +87,7 @@ def test_releases_together_and_both_neighbours(page):
     stranger = ("a stranger who guesses diagnosis", Threat(target=["diagnosis"]))
     shows(page, answered(released(PLACE, "promise-mu", 1.0), attackers=(stranger,)))
     page.select_option("#mechanism", "promise-rho")
+    sync_api.expect(page.locator("#value-label")).to_contain_text("rho", timeout=30_000)
     page.check("input[name=neighbours][value=unknown]")
     fill(page, "#value", "0.1")
     unstated = released(PLACE, "promise-rho", 0.1, neighbours="unknown")
