@@ -7,6 +7,7 @@ limits allow (`dprad.model.moments`); bounds straight from the moments are in `b
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -34,23 +35,24 @@ TINY = 1e-10
 SPLITS = np.geomspace(1e-2, 1e2, 161)
 
 
-class Moments(Guarantee):
+class Moments(Guarantee, ABC):
     """Common to both: what follows from divergences at some orders."""
 
     moments: ClassVar[bool] = True
 
     @property
+    @abstractmethod
     def read_at(self) -> FloatArray:
         """Orders above one at which the divergences are read."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _renyi(self, orders: FloatArray) -> FloatArray:
-        raise NotImplementedError
+        """The largest divergences at these orders."""
 
     @property
+    @abstractmethod
     def kl(self) -> float:
         """The Kullback-Leibler divergence: that of order one."""
-        raise NotImplementedError
 
     def _log_tail(self, epsilon: FloatArray) -> FloatArray:
         """The logarithm of a profile that is good in the tails; a vector in, a vector out."""
