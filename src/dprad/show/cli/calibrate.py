@@ -157,11 +157,13 @@ def _for_all(
     import dprad
 
     left, plan = dict(attackers), None
+    known: dict[str, Any] = {}
     name, threat = attackers[-1]
     while True:
         del left[name]
         try:
             plan = dprad.calibrate(family, max_risk=max_risk, threat=threat, **asked, **turned)
+            known = {name: plan.risk}  # from more draws
         except NothingToCalibrateError:
             if not left and plan is None:
                 raise
@@ -176,7 +178,9 @@ def _for_all(
         name = next(iter(left)) if verdict is None else verdict.attacker
         threat = left[name]
     assert plan is not None
-    cases = [(n, dprad.assess(plan.mechanism, threat=t, **asked)) for n, t in attackers]
+    cases = [
+        (n, known.get(n) or dprad.assess(plan.mechanism, threat=t, **asked)) for n, t in attackers
+    ]
     return plan, cases
 
 
