@@ -22,6 +22,8 @@ from dprad.verbs.audit.flatten import TOGETHER, Into, Value, coordinates, huge
 MOST, EVER, CHOOSE, EACH = 4096, 2**24, 48, 8
 # Numbers that are looked at together, at most.
 BATCH = 2**22
+# What the form of an output is called, where it is not that of the first.
+FORM = "form of the output"
 # Words of a coordinate from which, and the share of new ones with which, it tells too little.
 WORDS, NEW = 64, 0.9
 
@@ -54,6 +56,7 @@ class Reader:
         self.bits = bits
         self.place: dict[str, tuple[int, int]] = {}  # of a coordinate, or of several: start, size
         self.width = 0
+        self.form = ""  # of the first output
         self.words: dict[str, int] = {}
         self.told: dict[str, list[int]] = {}  # words of a coordinate, and new ones
         self.floating = False  # whether an output has had a fraction
@@ -144,10 +147,17 @@ class Reader:
         while a < len(outputs) or a == 0:
             step = max(1, BATCH // (16 * self.width)) if self.width else 1
             here = outputs[a : a + step]
-            every = [coordinates(o) for o in here]
+            every = [self._formed(coordinates(o)) for o in here]
             lines = _stacked([np.atleast_2d(self._line(row)) for row in every])
             yield [_key(o, row) for o, row in zip(here, every, strict=True)], lines
             a += max(1, len(every))
+
+    def _formed(self, row: Into) -> Into:
+        """With its form as a coordinate, if that is unusual."""
+        self.form = self.form or row.form
+        if row.form != self.form:
+            row[FORM] = row.form
+        return row
 
     def _columns(self, size: int, dimensions: int) -> IntArray:
         """Where the columns of an array are; as many as there is room for."""
@@ -220,7 +230,7 @@ class Reader:
     def _number(self, name: str, value: Value) -> Any:
         if not isinstance(value, str):
             return value
-        told = self.told.setdefault(name, [0, 0])
+        told = self.told.setdefault(name, [0, 0]) if name != FORM else [0, 0]
         told[0] += 1
         at = self.words.get(value)
         if at is None:
@@ -262,7 +272,7 @@ def _key(output: Any, row: Into) -> Any:
     """The same for equal outputs, whether they came alone or in an array."""
     if len(row) == 1 and "output" in row:
         return row["output"]
-    plain = isinstance(output, list | tuple)
+    plain = isinstance(output, list | tuple) and FORM not in row
     if plain and all(isinstance(v, bool | int | float) and abs(v) < 2**53 for v in output):
         many = tuple(map(float, output))
         return many if len(many) < TOGETHER else _short(np.array(many))

@@ -2,13 +2,17 @@
 
 Numbers, words, arrays, lists, dicts, data frames, tensors and dataclasses are flattened. Text is
 read as JSON or else split into numbers and words, bytes are taken one by one, long arrays stay
-together (`Value`). Anything else is refused: turned into a string it could hide what it reveals.
+together (`Value`). Beside the values stands their form: types, storage, spacing and notation, which
+reveal as much as values do if they depend on the record. Anything else is refused: turned into a
+string it could hide what it reveals.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import enum
+import hashlib
+import itertools
 import json
 import re
 from collections.abc import Mapping
@@ -26,7 +30,25 @@ TOGETHER, ENDS = 65, 8
 
 # A number, a word, or many numbers.
 Value = float | str | FloatArray
-Into = dict[str, Value]
+
+
+class Into(dict[str, Value]):
+    """Coordinates by name, and the form of the output that they are read from."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._seen: list[str] = []
+
+    def note(self, trait: object) -> None:
+        """A trait of what is read now; the same one several times in a row counts once."""
+        if not self._seen or self._seen[-1] != str(trait):
+            self._seen.append(str(trait))
+
+    @property
+    def form(self) -> str:
+        """Equal for outputs of one form, however long lists of one kind are."""
+        return hashlib.blake2b("\0".join(self._seen).encode(), digest_size=8).hexdigest()
+
 
 # Numbers, words, names with digits in them, white space (one blank is left out), other signs.
 _PIECES = re.compile(
@@ -38,7 +60,7 @@ _LIKE_DATA = re.compile(r"[0-9]{6}|[0-9]\.[0-9]")
 
 def coordinates(output: Any) -> Into:
     """The named coordinates of one output."""
-    into: Into = {}
+    into = Into()
     _flatten(output, "", into, 0)
     return into
 
@@ -58,6 +80,7 @@ def _flatten(thing: Any, name: str, into: Into, depth: int) -> None:
     here, whole = name or "output", name or "the output"
     if depth > DEEPEST:
         raise DpradError("run returned an output that is nested too deeply.")
+    into.note(type(thing).__qualname__)
     if thing is None:
         _put(into, here, "None")
     elif isinstance(thing, str):
@@ -88,9 +111,12 @@ def _flatten(thing: Any, name: str, into: Into, depth: int) -> None:
             _flatten(getattr(thing, field.name), f"{here}.{field.name}", into, depth + 1)
     elif isinstance(thing, list | tuple):
         _put(into, f"length of {whole}", float(len(thing)))
+        into.note(getattr(thing, "_fields", ""))
         if len(thing) >= TOGETHER and set(map(type, thing)) <= {bool, int, float}:
             block = _exact(thing)
             if block is not None:
+                for sort, _ in itertools.groupby(map(type, thing)):
+                    into.note(sort.__name__)
                 _put(into, f"{name}[]", block)
                 return
         for i, part in enumerate(thing):
@@ -135,6 +161,7 @@ def _text(text: str, name: str, into: Into, depth: int) -> None:
     if text.isalpha():
         _put(into, here, text)
         return
+    into.note("".join(map(_sort, _PIECES.findall(text))))
     if text.lstrip()[:1] in ("{", "["):
         try:
             inside = json.loads(text, object_pairs_hook=_pairs)
@@ -156,6 +183,13 @@ def _text(text: str, name: str, into: Into, depth: int) -> None:
         _piece(pieces[-1], f"{here}~-1", into)
     if text:
         _put(into, f"end of {whole}", text[-1])
+
+
+def _sort(piece: str) -> str:
+    """What a piece of a text is: a number (by its notation), a word, or the sign that it is."""
+    if piece[-1] in "0123456789." and piece.strip(".+-"):
+        return "0" + re.sub(r"^-|[0-9]", "", piece[:1]) + re.sub(r"[-+0-9]", "", piece[1:])
+    return "w" if piece[0].isalnum() or piece[0] == "_" else piece
 
 
 def _piece(piece: str, here: str, into: Into) -> None:
@@ -267,6 +301,7 @@ def _other(thing: Any, name: str, into: Into, depth: int) -> None:
             "text, or arrays, lists, dicts, data frames or dataclasses of these."
         )
     array = np.asarray(thing)
+    into.note(repr(array.dtype))
     if array.dtype.kind in "iufb" and not huge(array):
         _put(into, f"shape of {whole}", repr(array.shape))
         _block(array.reshape(-1).astype(float), name, into)
@@ -294,17 +329,34 @@ def _labels(thing: Any, name: str, into: Into, depth: int) -> None:
     if called is not None and not callable(called):
         _flatten(str(called), f"name of {whole}", into, depth + 1)
     for axis in ("index", "columns"):
-        names = getattr(getattr(thing, axis, None), "names", None)
-        if names is not None and any(n is not None for n in names):
-            _flatten([str(n) for n in names], f"names of the {axis} of {whole}", into, depth + 1)
+        _axis(getattr(thing, axis, None), f"the {axis} of {whole}", into, depth)
     _categories(thing, whole, into, depth)
+    into.note(getattr(getattr(thing, "flags", None), "allows_duplicate_labels", ""))
     notes = getattr(thing, "attrs", None)
     if isinstance(notes, dict) and notes:
         _flatten(notes, f"attrs of {whole}", into, depth + 1)
 
 
+def _axis(axis: Any, whole: str, into: Into, depth: int) -> None:
+    """Names, levels and categories of the labels of a table, whether they occur or not."""
+    names = getattr(axis, "names", None)
+    if names is None:
+        return
+    into.note((type(axis).__qualname__, str(getattr(axis, "freq", ""))))
+    if any(n is not None for n in names):
+        _flatten([str(n) for n in names], f"names of {whole}", into, depth + 1)
+    _categories(axis, whole, into, depth)
+    for i, level in enumerate(getattr(axis, "levels", ())):
+        _flatten([str(value) for value in level], f"level {i} of {whole}", into, depth + 1)
+        _axis(level, f"level {i} of {whole}", into, depth + 1)
+
+
 def _categories(thing: Any, whole: str, into: Into, depth: int) -> None:
-    """The possible values that a column carries along, whether they occur or not."""
-    found = getattr(getattr(thing, "dtype", None), "categories", None)
+    """How a column is stored, and the possible values that it carries along, whether they occur or
+    not.
+    """
+    stored = getattr(thing, "dtype", None)
+    found = getattr(stored, "categories", None)
+    into.note((str(stored), getattr(stored, "ordered", "")))
     if found is not None:
         _flatten([str(value) for value in found], f"categories of {whole}", into, depth + 1)

@@ -304,12 +304,12 @@ def _shape(output: Any) -> tuple[int, ...] | None:
 
 
 def packed(results: Any) -> Any:
-    """Outputs as an array of numbers if they are numbers or lists or arrays of them, else of
-    objects (a table has labels, too); those of a composition stay.
+    """Outputs as an array of numbers if they are numbers or lists or arrays of them, of one type;
+    else of objects (a table has labels, too); those of a composition stay.
     """
     if isinstance(results, tuple) or type(results) is np.ndarray:
         return results
-    if all(map(_numbers, results)):
+    if all(map(_numbers, results)) and len(set(map(_types, results))) == 1:
         try:
             packed = np.asarray(results)
             if packed.dtype.kind in "iub" or (packed.dtype.kind == "f" and not _rounded(packed)):
@@ -352,6 +352,15 @@ def _numbers(output: Any) -> bool:
     if type(output) in (list, tuple):
         return all(map(_numbers, output))
     return isinstance(output, bool | int | float | np.number | np.bool_)
+
+
+def _types(output: Any) -> Any:
+    """What numbers are stored as; the same for lists of any length."""
+    if type(output) is np.ndarray:
+        return repr(output.dtype)
+    if type(output) in (list, tuple):
+        return type(output), *dict.fromkeys(map(_types, output))
+    return type(output)
 
 
 def _which(label: Any) -> str:
