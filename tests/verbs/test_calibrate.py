@@ -95,7 +95,7 @@ def attempt(family, **question):
         return None, str(error)
 
 
-@pytest.mark.parametrize("seed", range(some(25, 3)))
+@pytest.mark.parametrize("seed", range(some(25, 1)))
 def test_never_above_the_target_and_no_wasted_noise(seed):
     """Eighty random questions each: the answer meets the target, a slightly weaker one does not."""
     rng = np.random.default_rng(seed)

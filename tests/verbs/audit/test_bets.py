@@ -121,7 +121,7 @@ TIGHT = [
 def test_false_alarms_of_learned_bets(name, claim, run):
     """Tight mechanisms, audits of 512 calls at 80%, looked at after every chunk."""
     alarms = 0
-    for seed in range(audits := some(60, 15)):
+    for seed in range(audits := some(60, 10)):
         rng = np.random.default_rng(seed)
         session, most = Session(claim, seed), 0.0
         for _ in range(8):
@@ -170,7 +170,7 @@ def test_outputs_of_any_kind_are_looked_into():
 def test_a_little_too_little_gaussian_noise():
     """mu = 1.5 against a claim of 1: within 600 calls in the median."""
     calls = []
-    for seed in range(9):
+    for seed in range(some(9, 5)):
         result = audit(
             lambda record, rng: 1.5 * record + rng.normal(), claim=GaussianDP(1.0, **REPLACE),
             prior=Prior.uniform(2), trials=5000, sequential=True, rng=seed,
