@@ -296,3 +296,20 @@ def test_by_group_is_fast():
                            by="school")  # fmt: skip
     assert len(table) == 12
     assert sum(g.share * g.rad for g in table) >= table.overall.rad - 1e-9
+
+
+@pytest.mark.parametrize("limit", ["[accepted]\nrisk = 0.9\n", ""])
+def test_a_refuted_promise_is_never_accepted(limit, tmp_path):
+    (tmp_path / "tells_all.py").write_text("def f(record, rng):\n    return record\n")
+    text = (
+        "[population]\nuniform = 2\n[[releases]]\nmechanism = 'grr'\nepsilon = 0.1\n"
+        f"{limit}[audit]\nfunction = 'tells_all:f'\nclaim = 0.1\ntrials = 500\n"
+    )
+    asked = parse(text, name="s", folder=tmp_path)
+    found = scenario.answer(asked, plans=False, allow_code=True)
+    page = html_of(found)
+    assert found.refuted and found.code == 1 and "An audit refuted the promise of tells_all" in page
+    assert "may be published" not in page and "publish as planned" not in page
+    assert '<div class="verdict no">' in page and "Repair the implementation" in page
+    if found.verdict is not None:
+        assert found.verdict.word == "Not accepted" and found.verdict.to_dict()["refuted"]

@@ -34,6 +34,8 @@ class Verdict:
         The attacker who decides.
     risk
         Their risk.
+    refuted
+        What an audit refuted: no risk that rests on its promise holds, so nothing is accepted.
 
     """
 
@@ -42,6 +44,7 @@ class Verdict:
     worst: bool
     attacker: str
     risk: Risk
+    refuted: tuple[str, ...] = ()
 
     @property
     def word(self) -> str:
@@ -54,6 +57,8 @@ class Verdict:
         return CODES[self.outcome]
 
     def __str__(self) -> str:
+        if self.refuted:
+            return broken(self.refuted)
         whose = "of the most exposed person" if self.worst else "on average over people"
         value = upper(self.risk, worst=self.worst)
         known = (self.risk.worst_kind if self.worst else self.risk.kind) == "exact"
@@ -83,6 +88,7 @@ class Verdict:
             "limit": self.limit,
             "of": "one person" if self.worst else "average",
             "attacker": self.attacker,
+            "refuted": list(self.refuted),
         }
 
 
@@ -103,9 +109,23 @@ def sure(risk: Risk, limit: float, *, worst: bool) -> bool:
     return holds and not risk.doubts
 
 
-def judge(cases: Sequence[tuple[str, Risk]], limit: float, *, worst: bool = False) -> Verdict:
+def broken(refuted: Sequence[str]) -> str:
+    """What follows from promises that an audit refuted."""
+    return (
+        f"An audit refuted the promise of {', '.join(refuted)}: it lets out more than it claims, "
+        "and no risk stated here holds for it."
+    )
+
+
+def judge(
+    cases: Sequence[tuple[str, Risk]],
+    limit: float,
+    *,
+    worst: bool = False,
+    refuted: Sequence[str] = (),
+) -> Verdict:
     """Judge by the largest risk. A doubtful guarantee cannot pass; of a doubtful prior, what holds
-    for every prior must.
+    for every prior must. Where an audit refuted a promise, nothing passes.
     """
 
     def outcome(risk: Risk) -> Outcome:
@@ -117,4 +137,5 @@ def judge(cases: Sequence[tuple[str, Risk]], limit: float, *, worst: bool = Fals
     attacker, risk = max(
         cases, key=lambda case: (order.index(outcome(case[1])), upper(case[1], worst=worst))
     )
-    return Verdict(outcome(risk), limit, worst, attacker, risk)
+    found = "exceeded" if refuted else outcome(risk)
+    return Verdict(found, limit, worst, attacker, risk, tuple(refuted))

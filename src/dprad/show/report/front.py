@@ -19,7 +19,7 @@ from dprad.exact import Sampling
 from dprad.game.question import Question
 from dprad.model import explain
 from dprad.model.results import Risk
-from dprad.model.verdicts import Verdict, sure, upper
+from dprad.model.verdicts import Verdict, broken, sure, upper
 from dprad.numerics.arrays import Column
 from dprad.show.plots.odds import grids
 from dprad.show.scenario import Answers, Scenario
@@ -75,9 +75,9 @@ def front(answers: Answers, shown: Answers) -> Front:
     by, groups = _groups(answers, name)
     state = {"accepted": "yes", "exceeded": "no", "cannot be told": "unknown"}
     return Front(
-        word="Not judged" if verdict is None else verdict.word,
-        state="" if verdict is None else state[verdict.outcome],
-        sentence=NOTHING if verdict is None else _judged(verdict, risk, scenario),
+        word=_word(answers),
+        state="no" if answers.refuted else "" if verdict is None else state[verdict.outcome],
+        sentence=_sentence(answers, risk),
         lead=_lead(risk, _what(scenario)),
         cards=_cards(scenario, name, risk),
         grids=tuple(grids(risk)),
@@ -93,6 +93,18 @@ def front(answers: Answers, shown: Answers) -> Front:
     )
 
 
+def _word(answers: Answers) -> str:
+    if answers.verdict is not None:
+        return answers.verdict.word
+    return "Promise broken" if answers.refuted else "Not judged"
+
+
+def _sentence(answers: Answers, risk: Risk) -> str:
+    if answers.verdict is not None:
+        return _judged(answers.verdict, risk, answers.scenario)
+    return broken(answers.refuted) if answers.refuted else NOTHING
+
+
 def _estimated(shown: Answers) -> bool:
     risks = [*shown.joint, *(risk for row in shown.risks for risk in row)]
     return any("estimate" in (risk.kind, risk.worst_kind) for risk in risks)
@@ -100,6 +112,8 @@ def _estimated(shown: Answers) -> bool:
 
 def _judged(verdict: Verdict, risk: Risk, scenario: Scenario) -> str:
     """The verdict in words, with the rounded number."""
+    if verdict.refuted:
+        return f"{_these(scenario)} should not be published. {broken(verdict.refuted)}"
     whose = "for the most exposed person" if verdict.worst else "on average over people"
     found = upper(risk, worst=verdict.worst)
     within = verdict.outcome == "accepted"
@@ -173,6 +187,10 @@ def _cards(scenario: Scenario, name: str, risk: Risk) -> tuple[tuple[str, str, s
 def _todo(answers: Answers) -> tuple[str, ...]:
     """What to change, if the accepted risk is not kept."""
     verdict = answers.verdict
+    if answers.refuted:
+        return (
+            "Repair the implementation, and audit it again. More noise in the plan does not help.",
+        )
     if verdict is None:
         return ("Decide which extra risk is acceptable, and write it into the scenario.",)
     if verdict.outcome == "accepted":

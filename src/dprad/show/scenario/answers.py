@@ -93,12 +93,17 @@ class Answers:
         if scenario.accepted is None:
             return None
         cases = [(n, risk) for (n, _), risk in zip(scenario.threats, self.joint, strict=True)]
-        return judge(cases, scenario.accepted, worst=scenario.worst)
+        return judge(cases, scenario.accepted, worst=scenario.worst, refuted=self.refuted)
+
+    @property
+    def refuted(self) -> tuple[str, ...]:
+        """What an audit refuted."""
+        return tuple(name for name, result in self.audits if result.verdict == "violated")
 
     @property
     def code(self) -> int:
         """The exit code of a command."""
-        return 0 if self.verdict is None else self.verdict.code
+        return int(bool(self.refuted)) if self.verdict is None else self.verdict.code
 
     def to_dict(self) -> dict[str, Any]:
         """The answers as plain data.
