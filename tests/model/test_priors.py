@@ -67,7 +67,11 @@ def test_missing_values_can_be_dropped():
     prior = Prior.from_data(table, missing="drop")
     assert as_dict(prior) == {(1, "a"): 0.5, (2, "b"): 0.5} and prior.rows == 2
     one = Prior.from_data(table, columns=["x"], missing="drop")
-    assert one.support.dtype.kind == "i" and one.rows == 3 and one.once == pytest.approx(1 / 3)
+    assert (
+        one.support.dtype.kind == "i"
+        and one.rows == 3
+        and one.missing.single == pytest.approx(1 / 3)
+    )
 
 
 def test_missing_numbers_are_one_category():

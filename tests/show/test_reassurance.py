@@ -157,9 +157,9 @@ def test_weights_do_not_hide_unique_rows():
     """A weight says how many people a row stands for, not that it was seen more often."""
     pandas = pytest.importorskip("pandas")
     table = pandas.DataFrame({"number": range(100), "weight": [3.0] * 100})
-    assert Prior.from_data(table, columns=["number"], weight="weight").once == 1.0
+    assert Prior.from_data(table, columns=["number"], weight="weight").missing.single == 1.0
     table["number"] //= 2
-    assert Prior.from_data(table, columns=["number"], weight="weight").once == 0.0
+    assert Prior.from_data(table, columns=["number"], weight="weight").missing.single == 0.0
 
 
 def test_several_releases_are_added_up():
@@ -313,3 +313,31 @@ def test_a_refuted_promise_is_never_accepted(limit, tmp_path):
     assert '<div class="verdict no">' in page and "Repair the implementation" in page
     if found.verdict is not None:
         assert found.verdict.word == "Not accepted" and found.verdict.to_dict()["refuted"]
+
+
+def test_few_rows_prove_nothing(tmp_path, capsys):
+    """One value seen twice is no population of one value; unless they are everybody."""
+    few = tmp_path / "few.csv"
+    few.write_text("v\n1\n1\n")
+    noise = ["--mechanism", "laplace", "--epsilon", "1000", "--sensitivity", "1"]
+    assert code(["assess", "--data", str(few), *noise, "--max-risk", "0.001"]) == 3
+    assert "few rows" in capsys.readouterr().out
+    release = "[[releases]]\nmechanism = 'laplace'\nepsilon = 1000\nsensitivity = 1\n"
+    text = f"[population]\ndata = 'few.csv'\n{release}[accepted]\nrisk = 0.001\n"
+    for more, outcome in (("", "cannot be told"), ("whole = true\n", "accepted")):
+        asked = parse(text.replace("\n", f"\n{more}", 1), name="s", folder=tmp_path)
+        found = scenario.answer(asked, plans=False)
+        assert found.verdict.outcome == outcome
+
+
+def test_counts_of_ones_are_unique_rows():
+    counts = ", ".join(f"v{i} = 1" for i in range(100))
+    text = (
+        f"[population]\ncounts = {{ {counts} }}\n[[releases]]\nepsilon = 1\n"
+        "neighbours = 'replace-one'\n[[threats]]\n[accepted]\nrisk = 0.1\n"
+    )
+    assert answers(text).verdict.outcome == "cannot be told"
+    told = text.replace("]\ncounts", "]\nwhole = true\ncounts", 1)
+    assert answers(told).verdict.outcome == "accepted"
+    shares = text.replace("= 1,", "= 0.01,").replace("v99 = 1 ", "v99 = 0.01 ")
+    assert answers(shares).verdict.outcome == "accepted"

@@ -14,6 +14,8 @@ from dprad.numerics.arrays import Column, FloatArray, IntArray
 POLICIES = KEEP, DROP, REFUSE = "keep", "drop", "refuse"
 # Most columns that a sentence names.
 NAMED = 5
+# Fewer counted rows, or a larger share of them that are unique, say little about the population.
+FEW, ALONE = 100, 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,15 @@ class Missing:
     dropped: int
     policy: str
     single: float = 0.0
+
+    def doubt(self, rows: int) -> str:
+        """Why so many rows say little about the population; roughly, and empty if they may do."""
+        if rows < FEW:
+            return f"there are fewer than {FEW} rows"
+        if self.single <= ALONE:
+            return ""
+        share = round(self.single * 20) * 5
+        return f"about {share}% of the {int(float(f'{rows:.2g}')):,} rows are unique"
 
     def sentence(self) -> str:
         """What was done, with rounded shares; empty if nothing was missing."""

@@ -327,9 +327,13 @@ class Prior:
         return 1.0 if self.probabilities is None else unlike(self.probabilities)
 
     @property
-    def once(self) -> float:
-        """Share of the counted rows that are unique; 0 if they are the whole population."""
-        return 0.0 if self.whole or self.missing is None else self.missing.single
+    def doubt(self) -> str:
+        """Why the counted rows say little about the population; empty if nothing speaks against
+        them, or if they are all of it.
+        """
+        if self.whole or self.missing is None:
+            return ""
+        return self.missing.doubt(self.rows or 0)
 
     def cells(self, edges: FloatArray) -> FloatArray:
         """Probabilities of the cells between ascending edges, for a continuous prior."""

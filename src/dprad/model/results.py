@@ -124,8 +124,8 @@ class Risk(Result):
     worst_record
         Whose it is: a record of the prior; None if the prior is unknown.
     any_prior
-        Where the prior is doubtful (too many rows are unique): the average and the largest risk
-        that hold for every prior; None elsewhere.
+        Where the prior is doubtful (few rows, or too many unique ones): the average and the
+        largest risk that hold for every prior; None elsewhere.
     readings
         Where the promise does not say which neighbours it compares: the risk of either reading,
         by name. `rad` is the larger. None elsewhere.

@@ -15,6 +15,8 @@ WORDS: dict[str, str] = {
     "exceeded": "Not accepted",
     "cannot be told": "Cannot be told",
 }
+# Why a prior that was counted is doubtful.
+LITTLE = "it has few rows, or too many that are the only ones of their kind"
 CODES: dict[str, int] = {"accepted": 0, "exceeded": 1, "cannot be told": 3}
 
 
@@ -75,10 +77,9 @@ class Verdict:
             return f"{unsure} cannot be told: {' '.join(self.risk.doubts)}"
         return (
             f"{unsure} cannot be "
-            "told: too many rows are the only ones of their kind, so the table says little about "
-            "the population, and what holds for every population is "
-            f"{explain.above(free(self.risk, worst=self.worst))}. Choose fewer columns or coarser "
-            "values, or say that the table is the whole population."
+            f"told: {LITTLE}, so the table says little about the population, and what holds for "
+            f"every population is {explain.above(free(self.risk, worst=self.worst))}. Choose fewer "
+            "columns or coarser values, or say that the table is the whole population."
         )
 
     def to_dict(self) -> dict[str, Any]:

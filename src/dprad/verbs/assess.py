@@ -26,8 +26,6 @@ from dprad.numerics.arrays import complements
 from dprad.numerics.random import Seed, seed
 from dprad.runtime.memory import limit
 
-# With a larger share of unique rows, a sample says little about the population.
-ALONE = 0.2
 # Draws of an estimate, if the interval then reaches no further than this to both sides.
 DRAWS, AIM = 20_000, 0.001
 _INFORMED = "The attacker may know every other record, the prior and the mechanism."
@@ -132,7 +130,7 @@ def answer(subject: Any, question: Question, sampling: Sampling, *, own: bool = 
     risk = _run(mechanism, question, sampling)
     if own:
         risk = replace(risk, **worst_of(mechanism, question, sampling))
-    if risk.worst_kind != "upper-bound" and question.prior.once <= ALONE:
+    if risk.worst_kind != "upper-bound" and not question.prior.doubt:
         return risk
     promise = promise_of(mechanism)  # the numbers for one person, or for every prior, rest on it
     doubts = () if promise is None else promise.doubts
@@ -144,7 +142,7 @@ def _doubted(risk: Risk, promise: Guarantee | None, question: Question) -> Risk:
     """With what holds for every prior, where this one is doubtful; of a group, that of one person:
     it may consist of one.
     """
-    if question.prior.once <= ALONE:
+    if not question.prior.doubt:
         return risk
     if promise is None:
         return replace(risk, any_prior=(1.0, 1.0))
@@ -332,18 +330,13 @@ def _described(prior: Prior) -> str:
     """What is assumed about the population, and whether the counted rows support it."""
     if prior.kind == "unknown":
         return _FREE
-    if prior.once > ALONE:
+    if prior.doubt:
         return (
-            f"The prior describes the population. Doubtful here: about {_rough(prior)} rows are "
-            "unique, so the prior describes the sample rather than the population, and the risk "
-            "may be higher. Choose fewer columns or coarser values."
+            f"The prior describes the population. Doubtful here: {prior.doubt}, so the prior "
+            "describes the sample rather than the population, and the risk may be higher. Choose "
+            "fewer columns or coarser values, or count more rows."
         )
     return "The prior describes the population; counted from a sample, it is an estimate."
-
-
-def _rough(prior: Prior) -> str:
-    """Roughly how many rows: a share in steps of 5%, a total of two digits."""
-    return f"{round(prior.once * 20) * 5}% of the {int(float(f'{prior.rows or 0:.2g}')):,}"
 
 
 def _normalised(rad: float, question: Question) -> float:

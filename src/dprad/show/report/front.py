@@ -19,7 +19,7 @@ from dprad.exact import Sampling
 from dprad.game.question import Question
 from dprad.model import explain
 from dprad.model.results import Risk
-from dprad.model.verdicts import Verdict, broken, sure, upper
+from dprad.model.verdicts import LITTLE, Verdict, broken, sure, upper
 from dprad.numerics.arrays import Column
 from dprad.show.plots.odds import grids
 from dprad.show.scenario import Answers, Scenario
@@ -141,9 +141,9 @@ def _judged(verdict: Verdict, risk: Risk, scenario: Scenario) -> str:
     if risk.doubts:
         return f"{found_is} cannot be relied on: {' '.join(risk.doubts)}"
     return (
-        f"{found_is} cannot be "
-        "relied on: too many rows are the only ones of their kind. Choose fewer columns or coarser "
-        "values, or say in the scenario that the table is the whole population (whole = true)."
+        f"{found_is} cannot be relied on. The table says little about the population: {LITTLE}. "
+        "Choose fewer columns or coarser values, or say in the scenario that the table is the "
+        "whole population (whole = true)."
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from dprad.data.source import Source
 from dprad.data.tables import names_of
 from dprad.data.text import Written
 from dprad.errors import DpradError
+from dprad.model.missing import FEW, KEEP, Missing
 from dprad.model.priors import Prior
 from dprad.show.scenario.schema import SOURCES, Table, Wrong
 
@@ -33,7 +35,7 @@ def prior_of(population: Table, folder: Path) -> Prior:
     source = named[0]
     about = {k: v for k, v in population.items() if k not in SOURCES}
     of_data = {"columns", "weight", "missing", "domain", "encoding", "decimal", "whole"}
-    allowed = {"data": of_data, "builtin": {"columns"}}
+    allowed = {"data": of_data, "builtin": {"columns"}, "counts": {"whole"}}
     for key in about:
         if key not in allowed.get(source, ()):
             raise DpradError(f"{key!r} does not go with {source}.")
@@ -42,7 +44,7 @@ def prior_of(population: Table, folder: Path) -> Prior:
     if source == "uniform":
         return Prior.uniform(population["uniform"])
     if source == "counts":
-        return Prior.from_counts(_numbers(population["counts"]))
+        return _counted(_numbers(population["counts"]), bool(population.get("whole")))
     if source == "builtin":
         from dprad.data import patients
 
@@ -88,3 +90,16 @@ def _numbers(counts: Table) -> dict[Any, float]:
     if all(re.fullmatch(r"-?(0|[1-9]\d*)", k) for k in counts):
         return {int(k): v for k, v in counts.items()}
     return dict(counts)
+
+
+def _counted(counts: dict[Any, float], whole: bool) -> Prior:
+    """Whole numbers that add up to many are rows that were counted, and may say little about the
+    population; others are shares.
+    """
+    prior, total = Prior.from_counts(counts), sum(counts.values())
+    if total < FEW or any(n != int(n) for n in counts.values()):
+        return prior
+    single = sum(n == 1 for n in counts.values()) / total
+    return replace(
+        prior, rows=int(total), missing=Missing((), int(total), 0, KEEP, single), whole=whole
+    )
