@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dprad.errors import DpradError
-from dprad.exact import grr, memoised, support
+from dprad.exact import between, grr, memoised, support
 from dprad.exact.channel import Joint, shares, sum_by_likelihood, sum_over_outputs
 from dprad.exact.collapse import collapsed
 from dprad.exact.continuous import solve_continuous
@@ -150,10 +150,25 @@ def _one_of_many(mechanism: SMP, posed: Posed, sampling: Sampling) -> Solution:
 
 @solve.register
 def _memoised(mechanism: Memoised, posed: Posed, sampling: Sampling) -> Solution:
-    closed = None
-    if mechanism.alike is None:
-        closed = memoised.closed_form(mechanism, posed.game, posed.read, posed.pi)
-    return closed or _listed(mechanism, posed, sampling)
+    """In closed form or by listing everything, else between two protocols with one report."""
+    if mechanism.alike is not None:
+        return _listed(mechanism, posed, sampling)
+    closed = memoised.closed_form(mechanism, posed.game, posed.read, posed.pi)
+    if closed is not None:
+        return closed
+    if mechanism.outcomes * len(np.unique(posed.read)) <= support.MAX_ENTRIES:
+        return _listed(mechanism, posed, sampling)
+
+    def single(simple: SupportMechanism) -> Solution | None:
+        if isinstance(simple, GRR):
+            return _grr(simple, posed, sampling)
+        return support.closed_form(simple, posed.game, posed.read, posed.pi)
+
+    around = between.enclosed(mechanism, single)
+    if around is not None and between.close(around):
+        return around
+    drawn = estimate(mechanism, posed.game, posed.read, posed.pi, sampling)
+    return drawn if around is None else between.within(drawn, around)
 
 
 @solve.register

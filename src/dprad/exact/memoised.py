@@ -8,7 +8,8 @@ the value with the largest likelihood, whatever the prior of the values is, and
 C is the Bayes capacity. Unary chains: the largest of many independent counts, O(R). Randomised
 response over time: the largest of R balls in g bins, by convolutions of positive terms,
 O(R^3 log g). Hashing: the same, averaged over how many symbols have a value. Permanent bits: a
-short sum. Other priors are summed over all counts if these are few, else estimated by draws.
+short sum. Other priors are summed over all counts if these are few, else enclosed
+(`exact/between.py`), and estimated by draws if the enclosure is wide.
 """
 
 from __future__ import annotations
