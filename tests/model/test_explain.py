@@ -20,7 +20,7 @@ from dprad import (
     by_group,
     calibrate,
 )
-from dprad.mechanisms import GRR, Channel, Composed, Gaussian, Repeated
+from dprad.mechanisms import GRR, LGRR, LSUE, RAPPOR, RSFD, Channel, Composed, Gaussian, Repeated
 from dprad.model import explain
 
 RO, AR = {"neighbours": "replace-one"}, {"neighbours": "add-remove"}
@@ -88,6 +88,17 @@ def test_the_blind_guess_is_told_once_and_apart():
         (Repeated(GRR(epsilon=0.5, size=2), 3), "3 runs of GRR with epsilon 0.5"),
         (Composed([GRR(epsilon=0.5, size=2), GRR(epsilon=1, size=2)]), "2 releases together"),
         (Channel([[0.5, 0.5], [0.4, 0.6]]), "the mechanism Channel"),
+        (LSUE(size=3, epsilon_inf=2.0), "one report of LSUE with epsilon_inf 2 and epsilon_one 1"),
+        (
+            LGRR(size=3, epsilon_inf=2.0, epsilon_one=0.5, reports=1000),
+            "1,000 reports of LGRR with epsilon_inf 2 and epsilon_one 0.5",
+        ),
+        (RAPPOR(size=3, f=0.25, reports=7), "7 reports of RAPPOR with f 0.25"),
+        (
+            RSFD(protocol="grr", sizes=(2, 2), epsilon=1.0),
+            "RSFD with epsilon 1 (1.49 for the whole record)",
+        ),
+        (RSFD(protocol="grr", sizes=(2, 2), epsilon=1.0, protects="record"), "RSFD with epsilon 1"),
         (PureDP(8.0, **AR), "a promise of epsilon 8 (add-remove)"),
         (ApproxDP(1.0, 1e-5, **RO), "a promise of epsilon 1 and delta 1e-05 (replace-one)"),
         (GaussianDP(0.5, **AR), "a promise of mu 0.5 (add-remove)"),
@@ -97,6 +108,18 @@ def test_the_blind_guess_is_told_once_and_apart():
 )
 def test_subjects_in_a_few_words(subject, words):
     assert explain.subject(subject.describe()) == words
+
+
+def test_how_many_reports_are_seen_is_said():
+    """Nobody should take the risk of one report for that of all."""
+    prior = dprad.Prior.uniform(5)
+    once = assess(LSUE(size=5, epsilon_inf=2.0), prior=prior)
+    assert any("single report" in said and "add to the risk" in said for said in once.assumptions)
+    often = assess(LSUE(size=5, epsilon_inf=2.0, reports=3), prior=prior)
+    assert any("at most 3 reports" in said for said in often.assumptions)
+    for reports, words in ((1, "after one report"), (3, "after 3 reports")):
+        plan = dprad.calibrate(LSUE, max_risk=0.1, prior=prior, reports=reports)
+        assert words in str(plan)
 
 
 def test_functions_are_named():

@@ -138,6 +138,8 @@ def subject(plain: dict[str, Any]) -> str:
         return f"{_runs(plain):,} releases together"
     if kind == "BlackBox":
         return f"the function {plain['function']}"
+    if "reports" in plain:
+        return f"{reports(plain)} of {_protocol(kind, plain)}"
     numbers = [
         f"{_NAMES.get(name, name.replace('_', ' '))} {_short(value)}"
         for name, value in plain.items()
@@ -151,7 +153,22 @@ def subject(plain: dict[str, Any]) -> str:
         what = f"promise of {listed(numbers)}" if numbers else "promised profile"
         near = plain["neighbours"]
         return f"a {what} ({'neighbours not stated' if near == UNKNOWN else near})"
-    return f"{kind} with {listed(numbers)}" if numbers else f"the mechanism {kind}"
+    whole = (
+        f" ({_short(plain['for_record'])} for the whole record)" if "for_record" in plain else ""
+    )
+    return f"{kind} with {listed(numbers)}{whole}" if numbers else f"the mechanism {kind}"
+
+
+def reports(plain: dict[str, Any]) -> str:
+    """How many reports of a protocol over time are seen."""
+    many = int(plain["reports"])
+    return "one report" if many == 1 else f"{many:,} reports"
+
+
+def _protocol(kind: str, plain: dict[str, Any]) -> str:
+    """A protocol over time, with what sets its noise."""
+    names = [n for n in ("epsilon_inf", "epsilon_one", "f") if n in plain]
+    return f"{kind} with {listed([f'{n} {_short(plain[n])}' for n in names])}"
 
 
 def _tables(kind: str, plain: dict[str, Any]) -> str:

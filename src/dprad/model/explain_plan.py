@@ -5,7 +5,16 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from dprad.model.explain import MEASURES, amount, beside, doubtful, people, safely, sentence
+from dprad.model.explain import (
+    MEASURES,
+    amount,
+    beside,
+    doubtful,
+    people,
+    reports,
+    safely,
+    sentence,
+)
 
 if TYPE_CHECKING:
     from dprad.model.results import Calibration
@@ -17,9 +26,11 @@ def calibration(plan: Calibration) -> str:
         plan.measure, MEASURES.get(plan.measure, f"bound {plan.measure}")
     )
     whom = f" on average over {people(plan.risk.threat)}" if plan.measure == "rad" else ""
+    seen = plan.risk.subject
+    when = f" after {reports(seen)}" if "reports" in seen else ""
     lines = [
         f"{plan.family} with {plan.parameter} = {safely(plan.value, plan.rising)} keeps the {what} "
-        f"at or below {plan.max_risk:g}{whom}. {_tightness(plan)}"
+        f"at or below {plan.max_risk:g}{whom}{when}. {_tightness(plan)}"
     ]
     if plan.risk.any_prior is not None and plan.measure in ("rad", "worst"):
         lines.append(

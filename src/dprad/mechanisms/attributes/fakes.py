@@ -66,6 +66,13 @@ class Faked(Attributes):
         return e + math.log(d - (d - 1) * math.exp(-e)) if e > 1 else math.log1p(d * math.expm1(e))
 
     # -- promises ------------------------------------------------------------------------------
+    def describe(self) -> dict[str, Any]:
+        """The arguments; and the epsilon of the whole record, where it is another one."""
+        plain = Attributes.describe(self)
+        if self.protects == "record":
+            return plain
+        return {**plain, "for_record": self.guarantee.epsilon}
+
     @property
     def guarantee(self) -> PureDP:
         """For the record: all attributes that can differ do."""

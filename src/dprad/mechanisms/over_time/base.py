@@ -110,6 +110,12 @@ class Memoised(Listed):
         place = np.broadcast_to(at, shape)[..., None]
         return np.asarray(np.take_along_axis(table, place, axis=-1)[..., 0])
 
+    # -- what must hold ------------------------------------------------------------------------
+    @property
+    def assumes(self) -> str:
+        """How much is seen."""
+        return seen(self)
+
     # -- promise -------------------------------------------------------------------------------
     @abstractmethod
     def epsilon_after(self, reports: int) -> float:
@@ -132,6 +138,18 @@ class Memoised(Listed):
             span = logs[:, seen].max(axis=0) - logs[:, seen].min(axis=0)
         most = float(span.max())
         return PureDP(most, neighbours=REPLACE_ONE) if np.isfinite(most) else None
+
+
+def seen(mechanism: Memoised) -> str:
+    """What an attacker is assumed to see, so that nobody takes one report for all of them."""
+    reports, periods = mechanism.reports, mechanism.periods
+    if reports == 1:
+        return (
+            "The attacker sees a single report of each person. Further reports add to the risk, "
+            "even if the value stays the same; `reports` says how many are seen."
+        )
+    when = "all about the same value" if periods == 1 else f"{mechanism.each:,} in each period"
+    return f"The attacker sees at most {reports:,} reports of each person, {when}."
 
 
 def check(mechanism: Any) -> None:

@@ -85,6 +85,13 @@ class DBitFlip(Memoised):
             object.__setattr__(self, name, value)
 
     @property
+    def assumes(self) -> str:
+        """What reports repeat."""
+        if self.periods == 1:
+            return "The value of each person stays in its bucket; then all their reports are alike."
+        return "The value of each person stays in its bucket within each period."
+
+    @property
     def truth(self) -> float:
         """Chance that a bit is right."""
         return 1.0 / (1.0 + math.exp(-self.epsilon_inf / 2))

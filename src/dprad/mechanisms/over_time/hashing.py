@@ -18,7 +18,7 @@ import numpy as np
 from dprad.errors import DpradError, whole
 from dprad.mechanisms.base import Card, quotient
 from dprad.mechanisms.hashing import MOST_EDGES, Hashing
-from dprad.mechanisms.over_time.base import blocks
+from dprad.mechanisms.over_time.base import blocks, seen
 from dprad.mechanisms.over_time.symbol_chain import SymbolChain, apart, checked_counts
 from dprad.model.parameters import EPSILON_INF, EPSILON_ONE, PERIODS, REPORTS
 from dprad.numerics.arrays import Column, FloatArray, IntArray
@@ -201,8 +201,8 @@ class LOLOHA(SymbolChain):
 
     @property
     def assumes(self) -> str:
-        """That hashing is ideal."""
-        return "The hash functions behave like independent uniform ones."
+        """How much is seen, and that hashing is ideal."""
+        return f"{seen(self)} The hash functions behave like independent uniform ones."
 
     def describe(self) -> dict[str, Any]:
         """The arguments, and the number of symbols."""
