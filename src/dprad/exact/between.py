@@ -11,8 +11,8 @@ forms, and no attack gains by seeing less, so
 whatever the prior, the knowledge and the loss. The two ends meet as reports add up: for a year of
 daily reports about one of 10,000 values they agree to four digits or more. (A sum over all counts
 is hard: for membership the likelihood of a random person is a sum of independent variables weighted
-by the prior, and its distribution counts solutions of knapsack problems.) O(k log k) for k values, after
-O(R) for the summaries of bits, O(R^3 log g) for those of symbols.
+by the prior, and its distribution counts solutions of knapsack problems.) O(k log k) for k values,
+after O(R) for the summaries of bits, O(R^3 log g) for those of symbols.
 """
 
 from __future__ import annotations
