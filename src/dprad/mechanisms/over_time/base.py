@@ -12,7 +12,8 @@ time, with an equal share of the reports, and a code is a sequence of values, a 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from dprad.game.question import Question
 from dprad.mechanisms.categorical import categories
 from dprad.mechanisms.listed import Listed
 from dprad.model.guarantees import REPLACE_ONE, PureDP
+from dprad.model.parameters import EPSILON_INF, EPSILON_ONE, PERIODS, REPORTS
 from dprad.numerics.arrays import Column, FloatArray, IntArray
 
 # Largest epsilon: beyond it, 1 - p1 loses digits that the promise needs.
@@ -140,6 +142,38 @@ class Memoised(Listed):
         return PureDP(most, neighbours=REPLACE_ONE) if np.isfinite(most) else None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budgeted(Memoised):
+    """Protocols whose two rounds are set by two budgets; `epsilon_one` is half of `epsilon_inf`, if
+    not given.
+    """
+
+    size: int
+    epsilon_inf: float
+    epsilon_one: float = None  # type: ignore[assignment]
+    reports: int = 1
+    periods: int = 1
+
+    noise: ClassVar = EPSILON_INF
+
+    def __post_init__(self) -> None:
+        check(self)
+        total = number(self.epsilon_inf, "epsilon_inf", low=0, high=HIGHEST)
+        given = self.epsilon_one
+        one = total / 2 if given is None else number(given, "epsilon_one", low=0, high=HIGHEST)
+        if not 0 < one < total:
+            raise DpradError(
+                f"epsilon_one must be above 0 and below epsilon_inf, but epsilon_one = {one:g} and "
+                f"epsilon_inf = {total:g}."
+            )
+        object.__setattr__(self, "epsilon_inf", total)
+        object.__setattr__(self, "epsilon_one", one)
+
+
+# What they take on the command line.
+BUDGETS = (EPSILON_INF, EPSILON_ONE, REPORTS, PERIODS)
+
+
 def seen(mechanism: Memoised) -> str:
     """What an attacker is assumed to see, so that nobody takes one report for all of them."""
     reports, periods = mechanism.reports, mechanism.periods
@@ -170,21 +204,6 @@ def check(mechanism: Any) -> None:
         raise DpradError(
             f"{mechanism.size} values over {mechanism.periods} periods are too many sequences."
         )
-
-
-def check_budgets(mechanism: Any) -> None:
-    """Validate epsilon_inf, and epsilon_one below it: half of it, if not given."""
-    check(mechanism)
-    total = number(mechanism.epsilon_inf, "epsilon_inf", low=0, high=HIGHEST)
-    given = mechanism.epsilon_one
-    one = total / 2 if given is None else number(given, "epsilon_one", low=0, high=HIGHEST)
-    if not 0 < one < total:
-        raise DpradError(
-            f"epsilon_one must be above 0 and below epsilon_inf, but epsilon_one = {one:g} and "
-            f"epsilon_inf = {total:g}."
-        )
-    object.__setattr__(mechanism, "epsilon_inf", total)
-    object.__setattr__(mechanism, "epsilon_one", one)
 
 
 def blocks(keys: Any) -> list[tuple[int, list[int]]]:

@@ -14,8 +14,8 @@ import numpy as np
 
 from dprad.mechanisms.base import Card, quotient
 from dprad.mechanisms.grr import GRR
+from dprad.mechanisms.over_time.base import BUDGETS
 from dprad.mechanisms.over_time.symbol_chain import DirectChain
-from dprad.model.parameters import EPSILON_INF, EPSILON_ONE, PERIODS, REPORTS
 from dprad.numerics.arrays import FloatArray
 
 
@@ -48,21 +48,13 @@ class LGRR(DirectChain):
 
     """
 
-    size: int
-    epsilon_inf: float
-    epsilon_one: float = None  # type: ignore[assignment]
-    reports: int = 1
-    periods: int = 1
-    published: bool = False
-
     card: ClassVar = Card(
         name="lgrr",
         title="randomised response over time",
-        takes=(EPSILON_INF, EPSILON_ONE, REPORTS, PERIODS),
+        takes=BUDGETS,
         reads="codes",
         cost="draws",
     )
-    noise: ClassVar = EPSILON_INF
 
     @property
     def alike(self) -> GRR | None:

@@ -18,9 +18,8 @@ import numpy as np
 from dprad.errors import DpradError, whole
 from dprad.mechanisms.base import Card, quotient
 from dprad.mechanisms.hashing import MOST_EDGES, Hashing
-from dprad.mechanisms.over_time.base import blocks, seen
+from dprad.mechanisms.over_time.base import BUDGETS, blocks, seen
 from dprad.mechanisms.over_time.symbol_chain import SymbolChain, apart, checked_counts
-from dprad.model.parameters import EPSILON_INF, EPSILON_ONE, PERIODS, REPORTS
 from dprad.numerics.arrays import Column, FloatArray, IntArray
 
 # Most symbols: with more, randomised response over the values themselves does better.
@@ -68,22 +67,15 @@ class LOLOHA(SymbolChain):
 
     """
 
-    size: int
-    epsilon_inf: float
-    epsilon_one: float = None  # type: ignore[assignment]
-    reports: int = 1
-    periods: int = 1
     buckets: int | None = None
-    published: bool = False
 
     card: ClassVar = Card(
         name="loloha",
         title="local hashing over time",
-        takes=(EPSILON_INF, EPSILON_ONE, REPORTS, PERIODS),
+        takes=BUDGETS,
         reads="codes",
         cost="draws",
     )
-    noise: ClassVar = EPSILON_INF
     highest: ClassVar[float] = 2 * math.log(MOST - 2)  # with half of it for one report
 
     def __post_init__(self) -> None:

@@ -10,15 +10,15 @@ all: with A = p1/q1, b = p2/q2 and n_m reports of m, the likelihood of x is prop
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dprad.errors import DpradError
 from dprad.mechanisms.over_time.base import (
-    Memoised,
+    Budgeted,
     blocks,
-    check_budgets,
     compositions,
     log_factorials,
     picked,
@@ -27,16 +27,14 @@ from dprad.mechanisms.over_time.base import (
 from dprad.numerics.arrays import Column, FloatArray, IntArray
 
 
-class SymbolChain(Memoised):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SymbolChain(Budgeted):
     """Common to L-GRR and LOLOHA; subclasses define how many symbols are reported."""
 
-    __slots__ = ()
-    epsilon_inf: float
-    epsilon_one: float
-    published: bool
+    published: bool = False
 
     def __post_init__(self) -> None:
-        check_budgets(self)
+        Budgeted.__post_init__(self)
         if not isinstance(self.published, bool):
             raise DpradError(f"published must be True or False, but is {self.published!r}.")
 

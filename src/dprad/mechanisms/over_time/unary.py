@@ -13,23 +13,17 @@ from typing import ClassVar
 
 from dprad.errors import DpradError
 from dprad.mechanisms.base import Card
-from dprad.mechanisms.over_time.base import check_budgets
+from dprad.mechanisms.over_time.base import BUDGETS, Budgeted
 from dprad.mechanisms.over_time.bit_chain import UnaryChain
 from dprad.mechanisms.unary import UnaryEncoding
-from dprad.model.parameters import EPSILON_INF, EPSILON_ONE, PERIODS, REPORTS
-
-_TAKES = (EPSILON_INF, EPSILON_ONE, REPORTS, PERIODS)
 
 
-class _TwoRounds(UnaryChain):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _TwoRounds(UnaryChain, Budgeted):
     """Parameters by the two budgets."""
 
-    __slots__ = ()
-    epsilon_inf: float
-    epsilon_one: float
-
     def __post_init__(self) -> None:
-        check_budgets(self)
+        Budgeted.__post_init__(self)
         self._feasible()
 
     def _feasible(self) -> None:
@@ -97,16 +91,9 @@ class LSUE(_TwoRounds):
 
     """
 
-    size: int
-    epsilon_inf: float
-    epsilon_one: float = None  # type: ignore[assignment]
-    reports: int = 1
-    periods: int = 1
-
     card: ClassVar = Card(
-        name="lsue", title="basic RAPPOR, over time", takes=_TAKES, reads="codes", cost="draws"
+        name="lsue", title="basic RAPPOR, over time", takes=BUDGETS, reads="codes", cost="draws"
     )
-    noise: ClassVar = EPSILON_INF
 
     @property
     def rounds(self) -> tuple[float, float, float, float]:
@@ -139,16 +126,9 @@ class LOSUE(_TwoRounds):
 
     """
 
-    size: int
-    epsilon_inf: float
-    epsilon_one: float = None  # type: ignore[assignment]
-    reports: int = 1
-    periods: int = 1
-
     card: ClassVar = Card(
-        name="losue", title="L-OSUE, over time", takes=_TAKES, reads="codes", cost="draws"
+        name="losue", title="L-OSUE, over time", takes=BUDGETS, reads="codes", cost="draws"
     )
-    noise: ClassVar = EPSILON_INF
 
     @property
     def rounds(self) -> tuple[float, float, float, float]:
@@ -182,16 +162,9 @@ class LOUE(_TwoRounds):
 
     """
 
-    size: int
-    epsilon_inf: float
-    epsilon_one: float = None  # type: ignore[assignment]
-    reports: int = 1
-    periods: int = 1
-
     card: ClassVar = Card(
-        name="loue", title="L-OUE, over time", takes=_TAKES, reads="codes", cost="draws"
+        name="loue", title="L-OUE, over time", takes=BUDGETS, reads="codes", cost="draws"
     )
-    noise: ClassVar = EPSILON_INF
 
     def _feasible(self) -> None:
         most = math.log((2.0 * math.exp(self.epsilon_inf) + 1.0) / 3.0)
@@ -237,16 +210,9 @@ class LSOUE(_TwoRounds):
 
     """
 
-    size: int
-    epsilon_inf: float
-    epsilon_one: float = None  # type: ignore[assignment]
-    reports: int = 1
-    periods: int = 1
-
     card: ClassVar = Card(
-        name="lsoue", title="L-SOUE, over time", takes=_TAKES, reads="codes", cost="draws"
+        name="lsoue", title="L-SOUE, over time", takes=BUDGETS, reads="codes", cost="draws"
     )
-    noise: ClassVar = EPSILON_INF
 
     def _feasible(self) -> None:
         a = math.exp(self.epsilon_inf / 2)
