@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,7 +27,7 @@ from dprad.mechanisms.subset import SubsetSelection
 from dprad.mechanisms.support import SetMechanism, SupportMechanism
 from dprad.mechanisms.unary import OUE, SUE
 from dprad.model.guarantees import PureDP
-from dprad.model.parameters import Parameter
+from dprad.model.parameters import EPSILON, Parameter
 from dprad.numerics.arrays import Column, FloatArray, IntArray
 
 KINDS: dict[str, Any] = {"grr": GRR, "sue": SUE, "oue": OUE, "subset": SubsetSelection}
@@ -39,14 +40,16 @@ PROTOCOL = Parameter(
 HIGHEST = 600.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Attributes(Listed):
     """Common to all; subclasses say how reports of attributes are combined."""
 
-    __slots__ = ()
-    offered: ClassVar[tuple[str, ...]] = tuple(KINDS)
     protocol: str
     sizes: tuple[int, ...]
     epsilon: float
+
+    offered: ClassVar[tuple[str, ...]] = tuple(KINDS)
+    noise: ClassVar = EPSILON
 
     def __post_init__(self) -> None:
         name = one_of(self.protocol, "protocol", self.offered)

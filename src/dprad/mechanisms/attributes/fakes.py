@@ -36,11 +36,11 @@ from dprad.numerics.arrays import Column, FloatArray
 PROTECTS = ("attribute", "record")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Faked(Attributes):
     """Common to both; subclasses define from which distribution fakes are drawn."""
 
-    __slots__ = ()
-    protects: str
+    protects: str = "attribute"
 
     def __post_init__(self) -> None:
         Attributes.__post_init__(self)
@@ -264,11 +264,6 @@ class RSFD(Faked):
 
     """
 
-    protocol: str
-    sizes: tuple[int, ...]
-    epsilon: float
-    protects: str = "attribute"
-
     offered: ClassVar[tuple[str, ...]] = ("grr", "sue-z", "sue-r", "oue-z", "oue-r")
     card: ClassVar = Card(
         name="rsfd",
@@ -277,7 +272,6 @@ class RSFD(Faked):
         reads="codes",
         cost="draws",
     )
-    noise: ClassVar = EPSILON
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -306,14 +300,9 @@ class RSRFD(Faked):
 
     """
 
-    protocol: str
-    sizes: tuple[int, ...]
-    epsilon: float
     fakes: Any
-    protects: str = "attribute"
 
     offered: ClassVar[tuple[str, ...]] = ("grr", "sue-r", "oue-r")
-    noise: ClassVar = EPSILON
 
     def __post_init__(self) -> None:
         Faked.__post_init__(self)

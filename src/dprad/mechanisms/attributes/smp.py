@@ -42,10 +42,6 @@ class SMP(Attributes):
 
     """
 
-    protocol: str
-    sizes: tuple[int, ...]
-    epsilon: float
-
     card: ClassVar = Card(
         name="smp",
         title="several attributes, one of them drawn",
@@ -53,7 +49,6 @@ class SMP(Attributes):
         reads="codes",
         cost="line",
     )
-    noise: ClassVar = EPSILON
 
     @property
     def spent(self) -> float:

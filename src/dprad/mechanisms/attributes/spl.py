@@ -35,10 +35,6 @@ class SPL(Attributes):
 
     """
 
-    protocol: str
-    sizes: tuple[int, ...]
-    epsilon: float
-
     card: ClassVar = Card(
         name="spl",
         title="several attributes, split budget",
@@ -46,7 +42,6 @@ class SPL(Attributes):
         reads="codes",
         cost="draws",
     )
-    noise: ClassVar = EPSILON
 
     @property
     def spent(self) -> float:
