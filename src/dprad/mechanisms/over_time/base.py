@@ -21,6 +21,7 @@ from dprad.data.tables import codes as coded
 from dprad.errors import DpradError, number, whole
 from dprad.game.query import columns_read
 from dprad.game.question import Question
+from dprad.mechanisms.base import quotient
 from dprad.mechanisms.categorical import categories
 from dprad.mechanisms.listed import Listed
 from dprad.model.guarantees import REPLACE_ONE, PureDP
@@ -140,6 +141,46 @@ class Memoised(Listed):
             span = logs[:, seen].max(axis=0) - logs[:, seen].min(axis=0)
         most = float(span.max())
         return PureDP(most, neighbours=REPLACE_ONE) if np.isfinite(most) else None
+
+
+class PerValue(Memoised):
+    """Protocols that count something for each value: outputs are ``[person, period, value]``."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def rounds(self) -> tuple[float, float, float, float]:
+        """p1, q1, p2, q2."""
+
+    def variance(self, people: int = 1) -> float:
+        """Variance of the estimated frequency of a rare value from one report of each person."""
+        return rare_variance(self.rounds, people)
+
+    def estimate(self, outputs: Any) -> FloatArray:
+        """The estimated share of each value in each period, from the outputs of many people.
+
+        Parameters
+        ----------
+        outputs
+            Counts, as `sample` returns them.
+
+        Returns
+        -------
+        ndarray
+            One row per period, one column per value; unbiased, so it may be below 0 or above 1.
+
+        """
+        p1, q1, p2, q2 = self.rounds
+        share = self.checked(outputs).mean(axis=0) / self.each
+        return np.asarray((share - q1 * (p2 - q2) - q2) / ((p1 - q1) * (p2 - q2)))
+
+
+def rare_variance(rounds: tuple[float, float, float, float], people: int) -> float:
+    """Of the estimated frequency of a rare value, by how often one report of each shows it."""
+    p1, q1, p2, q2 = rounds
+    shown = q1 * (p2 - q2) + q2
+    return quotient(shown * (1 - shown), people * ((p1 - q1) * (p2 - q2)) ** 2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

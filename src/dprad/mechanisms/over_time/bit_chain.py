@@ -19,8 +19,14 @@ from typing import Any
 import numpy as np
 
 from dprad.errors import DpradError
-from dprad.mechanisms.base import quotient
-from dprad.mechanisms.over_time.base import Memoised, blocks, log_factorials, picked, times_log
+from dprad.mechanisms.over_time.base import (
+    Memoised,
+    PerValue,
+    blocks,
+    log_factorials,
+    picked,
+    times_log,
+)
 from dprad.numerics.arrays import BoolArray, Column, FloatArray, IntArray
 
 
@@ -125,14 +131,8 @@ class BitChain(Memoised):
             )
         return given.astype(np.intp)
 
-    def variance(self, people: int = 1) -> float:
-        """Variance of the estimated frequency of a rare value from one report of each person."""
-        p1, q1, p2, q2 = self.rounds
-        s = self.single[1]
-        return quotient(s * (1 - s), people * ((p1 - q1) * (p2 - q2)) ** 2)
 
-
-class UnaryChain(BitChain):
+class UnaryChain(BitChain, PerValue):
     """One bit per value."""
 
     __slots__ = ()
@@ -177,24 +177,6 @@ class UnaryChain(BitChain):
         own = other * np.exp(lift)
         between = np.abs(np.outer(own, other) - np.outer(other, own)).sum() / 2
         return float(1.0 if self.periods > 1 else between)
-
-    def estimate(self, outputs: Any) -> FloatArray:
-        """The estimated share of each value in each period, from the outputs of many people.
-
-        Parameters
-        ----------
-        outputs
-            Counts of ones, as `sample` returns them.
-
-        Returns
-        -------
-        ndarray
-            One row per period, one column per value; unbiased, so it may be below 0 or above 1.
-
-        """
-        p1, q1, p2, q2 = self.rounds
-        share = self.checked(outputs).mean(axis=0) / self.each
-        return np.asarray((share - self.single[1]) / ((p1 - q1) * (p2 - q2)))
 
 
 @lru_cache(maxsize=256)

@@ -8,15 +8,12 @@ which one report has exactly epsilon_one, ``b = (E (A+k-2) - (k-1))/(A - E)``.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-import numpy as np
-
-from dprad.mechanisms.base import Card, quotient
+from dprad.mechanisms.base import Card
 from dprad.mechanisms.grr import GRR
 from dprad.mechanisms.over_time.base import BUDGETS
 from dprad.mechanisms.over_time.symbol_chain import DirectChain
-from dprad.numerics.arrays import FloatArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,27 +59,3 @@ class LGRR(DirectChain):
         if self.reports > 1:
             return None
         return GRR(epsilon=max(self.epsilon_after(1), 0.0), size=self.size)
-
-    def variance(self, people: int = 1) -> float:
-        """Variance of the estimated frequency of a rare value from one report of each person."""
-        p1, q1, p2, q2 = self.rounds
-        s = q1 * (p2 - q2) + q2
-        return quotient(s * (1 - s), people * ((p1 - q1) * (p2 - q2)) ** 2)
-
-    def estimate(self, outputs: Any) -> FloatArray:
-        """The estimated share of each value in each period, from the outputs of many people.
-
-        Parameters
-        ----------
-        outputs
-            Counts of reports, as `sample` returns them.
-
-        Returns
-        -------
-        ndarray
-            One row per period, one column per value; unbiased, so it may be below 0 or above 1.
-
-        """
-        p1, q1, p2, q2 = self.rounds
-        share = self.checked(outputs).mean(axis=0) / self.each
-        return np.asarray((share - q1 * (p2 - q2) - q2) / ((p1 - q1) * (p2 - q2)))

@@ -16,7 +16,7 @@ import numpy as np
 
 from dprad.errors import DpradError, number, whole
 from dprad.mechanisms.base import Card
-from dprad.mechanisms.over_time.base import check
+from dprad.mechanisms.over_time.base import check, rare_variance
 from dprad.mechanisms.over_time.bit_chain import BitChain
 from dprad.mechanisms.over_time.hashing import Hashed
 from dprad.model.parameters import PERIODS, REPORTS, Parameter
@@ -157,4 +157,4 @@ class RAPPOR(BitChain):
         if self.size > self.bits or np.linalg.matrix_rank(rows) < self.size:
             return math.inf
         spread = float((np.linalg.pinv(rows.T) ** 2).sum(axis=1).mean())
-        return spread * BitChain.variance(self, people)
+        return spread * rare_variance(self.rounds, people)

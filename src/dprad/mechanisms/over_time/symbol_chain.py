@@ -18,6 +18,7 @@ import numpy as np
 from dprad.errors import DpradError
 from dprad.mechanisms.over_time.base import (
     Budgeted,
+    PerValue,
     blocks,
     compositions,
     log_factorials,
@@ -140,7 +141,7 @@ class SymbolChain(Budgeted):
         return np.asarray((parts[..., None] == np.arange(self.symbols)).sum(axis=2), dtype=np.intp)
 
 
-class DirectChain(SymbolChain):
+class DirectChain(SymbolChain, PerValue):
     """The symbols are the values. Outputs are counts of reports, ``[person, period, value]``."""
 
     __slots__ = ()

@@ -24,10 +24,16 @@ class _TwoRounds(UnaryChain, Budgeted):
 
     def __post_init__(self) -> None:
         Budgeted.__post_init__(self)
-        self._feasible()
+        if self.epsilon_one >= self._most:
+            raise DpradError(
+                f"{type(self).__name__} with epsilon_inf = {self.epsilon_inf:g} needs an "
+                f"epsilon_one below {self._most:.6g}, but it is {self.epsilon_one:g}."
+            )
 
-    def _feasible(self) -> None:
-        """Refuse budgets that no second round of this kind meets."""
+    @property
+    def _most(self) -> float:
+        """The epsilon_one that no second round of this kind reaches."""
+        return math.inf
 
     @property
     def alike(self) -> UnaryEncoding | None:
@@ -166,13 +172,9 @@ class LOUE(_TwoRounds):
         name="loue", title="L-OUE, over time", takes=BUDGETS, reads="codes", cost="draws"
     )
 
-    def _feasible(self) -> None:
-        most = math.log((2.0 * math.exp(self.epsilon_inf) + 1.0) / 3.0)
-        if self.epsilon_one >= most:
-            raise DpradError(
-                f"LOUE with epsilon_inf = {self.epsilon_inf:g} needs an epsilon_one below "
-                f"{most:.6g}, but it is {self.epsilon_one:g}."
-            )
+    @property
+    def _most(self) -> float:
+        return math.log((2.0 * math.exp(self.epsilon_inf) + 1.0) / 3.0)
 
     @property
     def rounds(self) -> tuple[float, float, float, float]:
@@ -214,14 +216,10 @@ class LSOUE(_TwoRounds):
         name="lsoue", title="L-SOUE, over time", takes=BUDGETS, reads="codes", cost="draws"
     )
 
-    def _feasible(self) -> None:
+    @property
+    def _most(self) -> float:
         a = math.exp(self.epsilon_inf / 2)
-        most = math.log(a * (2.0 * a + 1.0) / (a + 2.0))
-        if self.epsilon_one >= most:
-            raise DpradError(
-                f"LSOUE with epsilon_inf = {self.epsilon_inf:g} needs an epsilon_one below "
-                f"{most:.6g}, but it is {self.epsilon_one:g}."
-            )
+        return math.log(a * (2.0 * a + 1.0) / (a + 2.0))
 
     @property
     def rounds(self) -> tuple[float, float, float, float]:
