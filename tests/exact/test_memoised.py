@@ -291,7 +291,8 @@ def test_samplers_match_likelihoods(periods):
     """Chi-square on the counts of a few records, false alarms 1e-6 each."""
     rng, n = np.random.default_rng(periods), 20_000
     asked = {"size": 3, "reports": 2, "periods": periods, **BUDGETS}
-    made = [LSUE(**asked), LSOUE(**asked), LGRR(**asked), LGRR(**asked, published=True)]
+    made = [kind(**asked) for kind in (LSUE, LOSUE, LOUE, LSOUE, LGRR)]
+    made += [LGRR(**asked, published=True)]
     made += [RAPPOR(size=3, bits=3, reports=2, periods=periods)]
     made += [DBitFlip(size=3, epsilon_inf=2.0, bits=2, periods=periods)]
     made += [LOLOHA(**asked, buckets=2)]

@@ -8,7 +8,22 @@ import numpy as np
 import pytest
 
 from dprad import Prior, PureDP, assess, audit
-from dprad.mechanisms import GRR, LOLOHA, LSUE, RSFD
+from dprad.mechanisms import (
+    GRR,
+    LGRR,
+    LOLOHA,
+    LOSUE,
+    LOUE,
+    LSOUE,
+    LSUE,
+    RAPPOR,
+    RSFD,
+    RSRFD,
+    SMP,
+    SPL,
+    DBitFlip,
+)
+from effort import THOROUGH
 
 RO = {"neighbours": "replace-one"}
 AMPLIFIED = math.log(2 * (math.exp(1.0) - 1) + 1)
@@ -70,6 +85,26 @@ def test_exact_posteriors_are_bets():
         assert many.verdict == "violated" and many.epsilon_lower < chain.guarantee.epsilon
         kept = audit(chain, claim=chain.guarantee, prior=prior, trials=20_000)
         assert kept.verdict == "consistent"
+
+
+def test_bets_on_every_other_protocol():
+    """A third of the promise is refuted, the promise is not; some of them in every run."""
+    over_time = {"size": 3, "epsilon_inf": 2.0, "reports": 5}
+    made = [kind(**over_time) for kind in (LOSUE, LOUE, LSOUE, LGRR, DBitFlip)]
+    made += [RAPPOR(size=3, bits=6, reports=5)]
+    both = {"sizes": (2, 2), "epsilon": 1.0}
+    made += [SPL(protocol="oue", **both), SMP(protocol="grr", **both)]
+    made += [RSFD(protocol=p, **both) for p in ("sue-z", "oue-r")]
+    made += [RSRFD(protocol="grr", fakes=[[0.9, 0.1], [0.5, 0.5]], **both)]
+    two = Prior.from_counts({(0, 0): 1, (1, 1): 1}, columns=["a", "b"])
+    for mechanism in made[:: 1 if THOROUGH else 3]:
+        prior = two if hasattr(mechanism, "sizes") else Prior.uniform(3)
+        promise = mechanism.guarantee
+        asked = {"prior": prior, "trials": 4000}
+        kept = audit(mechanism, claim=promise, **asked)
+        assert kept.verdict == "consistent" and kept.epsilon_lower <= promise.epsilon, mechanism
+        third = PureDP(promise.epsilon / 3, **RO)
+        assert audit(mechanism, claim=third, **asked).verdict == "violated", mechanism
 
 
 def memoised(codes, rng, second):
