@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dprad.errors import DpradError
-from dprad.exact import between, grr, memoised, support
+from dprad.exact import between, grr, memoised, support, took_part
 from dprad.exact.channel import Joint, shares, sum_by_likelihood, sum_over_outputs
 from dprad.exact.collapse import collapsed
 from dprad.exact.continuous import solve_continuous
@@ -164,7 +164,8 @@ def _memoised(mechanism: Memoised, posed: Posed, sampling: Sampling) -> Solution
             return _grr(simple, posed, sampling)
         return support.closed_form(simple, posed.game, posed.read, posed.pi)
 
-    around = between.enclosed(mechanism, single)
+    ends = between.enclosed(mechanism, single)
+    around = between.both(ends, took_part.enclosed(mechanism, posed.game, posed.read, posed.pi))
     if around is not None and between.close(around):
         return around
     drawn = estimate(mechanism, posed.game, posed.read, posed.pi, sampling)

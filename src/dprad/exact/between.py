@@ -66,6 +66,17 @@ def enclosed(mechanism: Memoised, single: Callable[[Any], Solution | None]) -> S
     )
 
 
+def both(one: Solution | None, other: Solution | None) -> Solution | None:
+    """What two enclosures say together: the narrower one, cut by the other."""
+    if one is None or other is None:
+        return one or other
+    (low, high), (least, most) = _ends(one), _ends(other)
+    better = one if high - low <= most - least else other
+    low, high = max(low, least), min(high, most)
+    high = max(low, high)  # equal up to rounding
+    return replace(better, rad=(low + high) / 2, interval=(low, high))
+
+
 def close(solution: Solution) -> bool:
     """Whether the ends agree well enough to be called exact."""
     low, high = _ends(solution)
