@@ -120,10 +120,11 @@ def _sentences(rows: list[Row], runs: int) -> tuple[str, ...]:
     better = sum(r["certified"] > r["ldp_auditor"] for r in rows)
     return (
         f"Both bounds come from {2 * runs:,} calls and hold with the same confidence, each by "
-        f"itself; {above} of {2 * len(rows)} are above the truth. Ours, by exact posteriors, is "
-        f"the higher one in {better} of {len(rows)} cells; how much evidence is enough was chosen "
-        "beforehand, in a simulation of the protocol. LDP Auditor's own experiments have a million "
-        "runs on each value.",
+        f"itself; {above} of {2 * len(rows)} are above the truth, where one in {2 / ALPHA:g} may "
+        f"be. Ours, by exact posteriors, is the higher one in {better} of {len(rows)} cells; how "
+        "much evidence is enough was chosen beforehand, in a simulation of the protocol. LDP "
+        "Auditor's own experiments have a million runs on each value. Repeated reports are drawn as "
+        "counts of what they support, which has the same law.",
         "Longitudinal: tau independent reports about one value, which promise tau times epsilon "
         "(THE: less). LDP Auditor guesses the value that was supported most often. No audit sees "
         "more than about the logarithm of the number of calls, "
@@ -139,8 +140,8 @@ def _draw(figure: Any, rows: list[Row]) -> None:
     axes = figure.subplots(1, 2)
     for ax, setting in zip(axes, EPSILONS, strict=True):
         own = [r for r in rows if r["setting"] == setting]
-        top = max(r["true"] for r in own)
-        ax.plot([0, top], [0, top], color="grey", linewidth=0.8, label="truth")
+        truth = np.geomspace(min(r["true"] for r in own) / 2, max(r["true"] for r in own))
+        ax.plot(truth, truth, color="grey", linewidth=0.8, label="truth")
         for what, mark, colour, label in (
             ("ldp_auditor", "x", COLOURS[1], "LDP Auditor"),
             ("certified", ".", COLOURS[0], "exact posteriors"),
