@@ -123,8 +123,8 @@ def _sentences(rows: list[Row], runs: int) -> tuple[str, ...]:
         f"itself; {above} of {2 * len(rows)} are above the truth, where one in {2 / ALPHA:g} may "
         f"be. Ours, by exact posteriors, is the higher one in {better} of {len(rows)} cells; how "
         "much evidence is enough was chosen beforehand, in a simulation of the protocol. LDP "
-        "Auditor's own experiments have a million runs on each value. Repeated reports are drawn as "
-        "counts of what they support, which has the same law.",
+        "Auditor's own experiments have a million runs on each value. Repeated reports are drawn "
+        "as counts of what they support, which has the same law.",
         "Longitudinal: tau independent reports about one value, which promise tau times epsilon "
         "(THE: less). LDP Auditor guesses the value that was supported most often. No audit sees "
         "more than about the logarithm of the number of calls, "
