@@ -220,7 +220,7 @@ def test_reports_are_whole_and_never_over_what_they_read(table, tmp_path, capsys
     for path in (scenario, table, tmp_path / "." / "people.csv"):
         before = path.read_text()
         code, text = run(["report", str(scenario), "-o", str(path)], capsys)
-        assert code == 2 and "write the report to another file" in text
+        assert code == 2 and "write to another file" in text
         assert path.read_text() == before
     target = tmp_path / "r.html"
     target.write_text("an earlier report")
@@ -1105,7 +1105,7 @@ def test_broken_archives_are_a_sentence(tmp_path):
 
 
 def test_a_link_of_somebody_else_is_not_followed(tmp_path, monkeypatch):
-    from dprad.show.report import page
+    from dprad.runtime import writing
 
     risk = assess(ONE, prior=Prior.uniform(4))
     folder, victim = tmp_path / "open", tmp_path / "victim"
@@ -1115,7 +1115,7 @@ def test_a_link_of_somebody_else_is_not_followed(tmp_path, monkeypatch):
     (folder / "r.html").symlink_to(victim / "r.html")
     (folder / "way").symlink_to(victim)
     theirs = folder.stat().st_uid + 1
-    monkeypatch.setattr(page, "_owner", lambda link: theirs)
+    monkeypatch.setattr(writing, "_owner", lambda link: theirs)
     folder.chmod(0o777)
     for path in (folder / "r.html", folder / "way" / "r.html", folder / "way" / "new.html"):
         with pytest.raises(DpradError, match="somebody else"):

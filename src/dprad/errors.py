@@ -37,6 +37,10 @@ class NoNoiseSufficesError(DpradError):
     """No value meets the accepted risk."""
 
 
+class CannotBeToldError(DpradError):
+    """Whether the accepted risk is kept cannot be told."""
+
+
 def number(
     value: Any,
     name: str,

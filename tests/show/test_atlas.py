@@ -192,6 +192,36 @@ def test_wrong_files_are_refused(tmp_path, capsys, spoil, words):
     assert code == 2 and words in said and "x.yaml" in said
 
 
+def test_nothing_that_is_read_is_written_over(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("dprad.show.atlas.page.POINTS", 3)
+    (tmp_path / "x.yaml").write_text(yaml.safe_dump(entry(numbers={"epsilon": 1.0})))
+    (tmp_path / "atlas.md").symlink_to(tmp_path / "x.yaml")
+    before = (tmp_path / "x.yaml").read_text()
+    code, said = run(capsys, "atlas", tmp_path, "-o", tmp_path)
+    assert code == 2 and "is an input" in said and not (tmp_path / "atlas.html").exists()
+    (tmp_path / "s.toml").write_text(scenarios.EXAMPLE)
+    (tmp_path / "link").symlink_to(tmp_path / "s.toml")
+    for name in ("s.toml", "link"):
+        code, said = run(capsys, "atlas", "--export", tmp_path / "s.toml", "-o", tmp_path / name)
+        assert code == 2 and "is an input" in said
+    assert (tmp_path / "s.toml").read_text() == scenarios.EXAMPLE
+    assert (tmp_path / "x.yaml").read_text() == before
+
+
+def test_files_without_an_end_or_that_grow_are_refused(tmp_path, capsys, monkeypatch):
+    os.mkfifo(tmp_path / "x.yaml")
+    assert "is not a file" in run(capsys, "atlas", tmp_path)[1]
+    (tmp_path / "x.yaml").unlink()
+    bomb = ["a: &a [x, x, x]", *(f"a{k}: &a{k} [*a, *a, *a]" for k in range(20))]
+    (tmp_path / "x.yaml").write_text("\n".join(bomb))
+    assert "by reference" in run(capsys, "atlas", tmp_path)[1]
+    (tmp_path / "x.yaml").write_text("[" * 500_000)
+    assert "too deeply" in run(capsys, "atlas", tmp_path)[1]
+    monkeypatch.setattr(schema, "LONGEST", 100)
+    (tmp_path / "x.yaml").write_text(yaml.safe_dump(entry()))
+    assert "too long" in run(capsys, "atlas", tmp_path)[1]
+
+
 def test_folders_without_entries_and_broken_files(tmp_path, capsys):
     assert "has no registry files" in run(capsys, "atlas", tmp_path)[1]
     assert "is not a folder" in run(capsys, "atlas", tmp_path / "x")[1]

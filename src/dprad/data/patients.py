@@ -15,6 +15,7 @@ import numpy as np
 
 from dprad.errors import column
 from dprad.model.priors import Prior
+from dprad.runtime.writing import write
 
 COLUMNS = ("age", "region", "smoker", "diagnosis")
 AGES = ("0-19", "20-39", "40-59", "60-79", "80+")
@@ -92,7 +93,7 @@ def prior(columns: Sequence[str] | None = None) -> Prior:
     return Prior.from_counts(counts, columns=names)
 
 
-def save(path: str | Path, people: int = PEOPLE, *, seed: int = 2026) -> None:
+def save(path: str | Path, people: int = PEOPLE, *, seed: int = 2026, new: bool = False) -> None:
     """Write the table to a CSV file, to try the commands on.
 
     Parameters
@@ -103,6 +104,8 @@ def save(path: str | Path, people: int = PEOPLE, *, seed: int = 2026) -> None:
         Number of people.
     seed
         Seed of the generator.
+    new
+        Whether a file that exists is refused, not replaced.
 
     Examples
     --------
@@ -114,4 +117,4 @@ def save(path: str | Path, people: int = PEOPLE, *, seed: int = 2026) -> None:
 
     """
     lines = [",".join(row) for row in (COLUMNS, *records(people, seed=seed))]
-    Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write(path, "\n".join(lines) + "\n", new=new)

@@ -1,9 +1,10 @@
 """A journal: an append-only file of JSON lines that may be truncated but not edited unnoticed.
 
 The first line says what the file is about. Each line has a checksum over itself and the previous
-line, so a line that was damaged, edited, removed or moved is refused. Anyone who computes the
-checksums can forge a journal, so it is private to its owner. Only an incomplete last line, which a
-kill leaves behind, is dropped. Nothing in it is executed, and no other file is overwritten.
+line, and must be what was written, byte for byte: a line that was damaged, edited, removed or moved
+is refused. Anyone who computes the checksums can forge a journal, so it is private to its owner.
+Only an incomplete last line, which a kill leaves behind, is dropped. Nothing in it is executed, and
+no other file is overwritten.
 """
 
 from __future__ import annotations
@@ -97,14 +98,16 @@ class Log:
     """A journal that several processes append to, one line at a time.
 
     `rows` is what has been read of it, `checks` the checksum of each line. A line is written under
-    a lock, after what others wrote; it is on disk when `append` returns. An incomplete last line is
-    left over from a writer that was killed: the next writer removes it. O(new lines) per call.
+    a lock, after what others wrote; it is on disk when `append` returns. `torn` is an incomplete
+    last line, left over from a writer that was killed, or cut: the next writer ends it if only the
+    end of the line is missing, and else removes it. O(new lines) per call.
     """
 
     path: Path
     rows: list[dict[str, Any]] = field(default_factory=list)
     checks: list[str] = field(default_factory=list)
     read: int = 0  # bytes
+    torn: bytes = b""
 
     @classmethod
     def open(cls, path: Any, about: dict[str, Any] | None, kind: str) -> Log:
@@ -119,7 +122,7 @@ class Log:
                 raise DpradError(f"{log.path} does not exist.")
             if fresh:
                 with contextlib.suppress(FileExistsError):
-                    _begin(log.path, {"dprad": kind, **(about or {})}, mode=0o644)
+                    _begin(log.path, {"dprad": kind, **(about or {})})
             if not log.path.is_file():
                 raise DpradError(f"{log.path} is not a file.")
             if (first_line(log.path) or {}).get("dprad") != kind:
@@ -129,21 +132,20 @@ class Log:
             raise DpradError(f"{log.path} cannot be used: {error.strerror or error}.") from None
         return log
 
-    def refresh(self) -> bytes:
-        """Read the complete lines that were added; the rest, which is incomplete, is returned."""
+    def refresh(self) -> None:
+        """Read the complete lines that were added; what follows them is `torn`."""
         with self.path.open("rb") as file:
             file.seek(0, os.SEEK_END)
             if file.tell() < self.read:
                 raise DpradError(f"{self.path} is damaged: it became shorter.")
             file.seek(self.read)
-            whole, _, torn = (b"\n" + file.read()).rpartition(b"\n")
+            whole, _, self.torn = (b"\n" + file.read()).rpartition(b"\n")
         lines = whole.split(b"\n")[1:]
         before = self.checks[-1] if self.checks else ""
         rows, checks = _checked(self.path, lines, before, len(self.rows) + 1)
         self.rows += rows
         self.checks += checks
         self.read += sum(len(line) + 1 for line in lines)
-        return torn
 
     def append(self, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """Append what `make` returns when nobody else can write; it may refuse with an error."""
@@ -152,8 +154,8 @@ class Log:
         except OSError as error:
             raise DpradError(f"{self.path} cannot be written: {error.strerror}.") from None
         try:
-            if self.refresh():
-                os.ftruncate(handle, self.read)
+            self.refresh()
+            self._mend(handle)
             row = make()
             text, check = _line(row, self.checks[-1])
             left = text
@@ -167,16 +169,30 @@ class Log:
             os.close(handle)
         return row
 
+    def _mend(self, handle: int) -> None:
+        """End a last line that lacks only its end; remove one that lacks more."""
+        if not self.torn:
+            return
+        try:
+            _checked(self.path, [self.torn], self.checks[-1], len(self.rows) + 1)
+        except DpradError:
+            os.ftruncate(handle, self.read)
+            self.torn = b""
+        else:
+            os.write(handle, b"\n")
+            self.refresh()
+
 
 def _checked(
     path: Path, lines: list[bytes], check: str, number: int
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Rows and their checksums; refused if a line is not what was written after `check`."""
     rows, checks = [], []
-    for at, row in enumerate(map(_parsed, lines), start=number):
-        bare = None if row is None else {k: v for k, v in row.items() if k != "check"}
-        check = "" if bare is None else _line(bare, check)[1]
-        if row is None or bare is None or row.get("check") != check:
+    for at, line in enumerate(lines, start=number):
+        row = _parsed(line)
+        bare = {} if row is None else {k: v for k, v in row.items() if k != "check"}
+        text, check = _line(bare, check)
+        if row is None or text != line + b"\n":
             raise DpradError(
                 f"{path} is damaged: line {at} is not what was written. Choose another file."
             )
@@ -194,7 +210,7 @@ def first_line(path: Any) -> dict[str, Any] | None:
         return None
 
 
-def _begin(path: Path, about: dict[str, Any], mode: int = 0o600) -> str:
+def _begin(path: Path, about: dict[str, Any]) -> str:
     """Write the first line, completely or not at all, and never over a non-empty file."""
     text, check = _line(about, "")
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=".dprad-")
@@ -202,7 +218,6 @@ def _begin(path: Path, about: dict[str, Any], mode: int = 0o600) -> str:
         with os.fdopen(handle, "wb") as file:
             file.write(text)
             file.flush()
-            os.fchmod(file.fileno(), mode)
             os.fsync(file.fileno())
         if path.exists() and path.stat().st_size == 0:
             path.unlink()

@@ -69,12 +69,14 @@ def filtered(parts: Sequence[Part]) -> GaussianDP | None:
     from scipy.special import expit, ndtri
 
     total = 0.0
+    doubts: list[str] = []
     for one in _promises(parts):
         if not isinstance(one, GaussianDP | PureDP):
             return None
         mu = one.mu if isinstance(one, GaussianDP) else -2 * float(ndtri(expit(-one.epsilon)))
         total += (mu if one.neighbours == REPLACE_ONE else 2 * mu) ** 2
-    return GaussianDP(math.sqrt(total), neighbours=REPLACE_ONE)
+        doubts += one.doubts
+    return GaussianDP(math.sqrt(total), neighbours=REPLACE_ONE).doubted(*doubts)
 
 
 def promised(parts: Sequence[Part], question: Question) -> Risk | None:

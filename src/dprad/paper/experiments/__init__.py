@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import importlib
+import io
 import json
 import platform
 from collections.abc import Callable, Mapping
@@ -22,6 +23,7 @@ from dprad.errors import DpradError, one_of, part
 from dprad.runtime.journal import Journal, first_line
 from dprad.runtime.progress import tell
 from dprad.runtime.workers import stream
+from dprad.runtime.writing import write as write_file
 
 Row = dict[str, Any]
 # Name: the module, the figure or table of the paper, what it shows.
@@ -138,27 +140,39 @@ def write(made: Made, out: Any, command: str = "") -> list[Path]:
     when = datetime.now(UTC).date().isoformat()
     about = made.parameters | {"date": when, "command": command, "environment": _environment()}
     files = [folder / f"{made.name}.{ending}" for ending in ("csv", "json", "svg", "png", "md")]
-    with files[0].open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, fieldnames=list(made.rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows({k: _short(v, 6) for k, v in row.items()} for row in made.rows)
-    files[1].write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
-    _figure(made, files[2], files[3])
-    files[4].write_text(_page(made, about), encoding="utf-8")
+    parts: tuple[str | bytes, ...] = (
+        _table(made),
+        json.dumps(about, indent=2) + "\n",
+        *_figure(made),
+        _page(made, about),
+    )
+    for file, content in zip(files, parts, strict=True):
+        write_file(file, content)
     finished = folder / f"{made.name}.cells.jsonl"
     finished.unlink(missing_ok=True)
     return files
 
 
-def _figure(made: Made, svg: Path, png: Path) -> None:
+def _table(made: Made) -> str:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, fieldnames=list(made.rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({k: _short(v, 6) for k, v in row.items()} for row in made.rows)
+    return text.getvalue()
+
+
+def _figure(made: Made) -> tuple[bytes, bytes]:
+    """As SVG and PNG."""
     matplotlib = part("matplotlib", "figures", "plots")
     figures = part("matplotlib.figure", "figures", "plots")
     style = {"svg.hashsalt": "dprad", "svg.fonttype": "none", "font.size": 9}
     with matplotlib.rc_context(style):
         figure = figures.Figure(figsize=made.size, layout="constrained")
         made.draw(figure)
-        figure.savefig(svg, metadata={"Date": None})
-        figure.savefig(png, dpi=110)
+        svg, png = io.BytesIO(), io.BytesIO()
+        figure.savefig(svg, format="svg", metadata={"Date": None})
+        figure.savefig(png, format="png", dpi=110)
+    return svg.getvalue(), png.getvalue()
 
 
 def _page(made: Made, about: Mapping[str, Any]) -> str:

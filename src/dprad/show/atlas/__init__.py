@@ -8,6 +8,6 @@ from __future__ import annotations
 
 from dprad.show.atlas.export import exported
 from dprad.show.atlas.page import Source, write
-from dprad.show.atlas.rows import Row, collect
+from dprad.show.atlas.rows import Row, collect, registered
 
-__all__ = ["Row", "Source", "collect", "exported", "write"]
+__all__ = ["Row", "Source", "collect", "exported", "registered", "write"]

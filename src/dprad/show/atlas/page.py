@@ -15,6 +15,8 @@ import dprad
 from dprad.errors import part
 from dprad.model.guarantees import ADD_REMOVE, REPLACE_ONE, PureDP
 from dprad.model.priors import Prior
+from dprad.runtime.writing import spared
+from dprad.runtime.writing import write as write_file
 from dprad.show.atlas.rows import HEADS, SECRET, Row, csv_of, table
 from dprad.show.plots.style import COLOURS, svg
 from dprad.show.report.evidence.text import plain
@@ -78,8 +80,10 @@ class Source:
         )
 
 
-def write(rows: Sequence[Row], folder: Path, source: Source) -> list[Path]:
-    """All files; returns their paths."""
+def write(
+    rows: Sequence[Row], folder: Path, source: Source, inputs: Sequence[Path] = ()
+) -> list[Path]:
+    """All files, but not over `inputs`; returns their paths."""
     figure = svg(lambda ax: draw(rows, ax), label=LABEL, size=(7.2, 4.4))
     files = {
         "atlas.html": html(rows, source, figure),
@@ -88,8 +92,10 @@ def write(rows: Sequence[Row], folder: Path, source: Source) -> list[Path]:
         "atlas.svg": figure.replace("<svg ", '<svg style="color:#1a1b1c;background:#ffffff" ', 1),
     }
     folder.mkdir(parents=True, exist_ok=True)
+    for name in files:
+        spared(folder / name, inputs)
     for name, text in files.items():
-        (folder / name).write_text(text, encoding="utf-8")
+        write_file(folder / name, text)
     return [folder / name for name in files]
 
 

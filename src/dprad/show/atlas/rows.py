@@ -79,8 +79,8 @@ class Row:
         return (r.name, r.curators, when, r.unit, r.parameters, r.stated, *numbers, unknown)
 
 
-def collect(folder: Path) -> list[Row]:
-    """A row for every registry file of a folder (or of its subfolder `deployments`), by name."""
+def registered(folder: Path) -> list[Path]:
+    """The registry files of a folder, or of its subfolder `deployments`."""
     if not folder.is_dir():
         raise DpradError(f"{folder} is not a folder of registry files.")
     inner = folder / "deployments"
@@ -88,7 +88,12 @@ def collect(folder: Path) -> list[Row]:
     files = sorted(p for p in home.iterdir() if p.suffix in (".yaml", ".yml"))
     if not files:
         raise DpradError(f"{folder} has no registry files (*.yaml).")
-    rows = []
+    return files
+
+
+def collect(folder: Path) -> list[Row]:
+    """A row for every registry file of a folder, by name."""
+    rows, files = [], registered(folder)
     for done, file in enumerate(files, 1):
         rows.append(Row.of(read_entry(read(file))))
         tell("deployments", done, len(files))

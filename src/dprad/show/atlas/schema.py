@@ -14,6 +14,10 @@ from dprad.errors import DpradError, told
 
 Entry = dict[str, Any]
 ANY, NAMES = (object,), "names"
+# Most bytes of an entry.
+LONGEST = 1_000_000
+# Most levels of parts in parts.
+DEEPEST = 20
 STATUS = (
     *("Converted", "Draft", "Pending", "Changes Required", "Approved"),
     *("Approved (Update Requested)", "Approved (Pending)"),
@@ -81,15 +85,31 @@ def read(path: Path) -> Entry:
         import yaml
     except ImportError:
         raise DpradError("registry files need PyYAML: pip install 'dprad[atlas]'.") from None
+    if not path.is_file() or path.stat().st_size > LONGEST:
+        raise DpradError(f"{path.name} is not a registry entry: it is not a file, or too long.")
     try:
-        entry = yaml.safe_load(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        _simple(yaml, text, path.name)
+        entry = _filled(yaml.safe_load(text))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise DpradError(f"{path.name} is not YAML: {told(error)}.") from None
-    entry = _filled(entry)
     wrong = check(entry)
     if wrong:
         raise DpradError(f"{path.name} is not a registry entry: {'; '.join(wrong)}.")
     return entry  # type: ignore[no-any-return]
+
+
+def _simple(yaml: Any, text: str, name: str) -> None:
+    """Refuse what takes long to read: parts within parts, or repeated by reference."""
+    depth = 0
+    for event in yaml.parse(text):
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEEPEST or isinstance(event, yaml.AliasEvent):
+            raise DpradError(
+                f"{name} is not a registry entry: it is nested too deeply, or repeats parts by "
+                "reference."
+            )
 
 
 def _filled(value: Any) -> Any:

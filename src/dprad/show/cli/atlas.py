@@ -42,23 +42,25 @@ def atlas(
 
     day = datetime.now(UTC).date()
     if export is not None:
-        from dprad.show.atlas.schema import write
+        from dprad.runtime.writing import write
+        from dprad.show.atlas.schema import write as yaml_of
         from dprad.show.scenario import load
 
         if folder is not None or source is not None:
             raise DpradError("--export takes a scenario file only: leave out folder and --source.")
-        text = write(made.exported(load(export), day))
+        scenario = load(export)
+        text = yaml_of(made.exported(scenario, day))
         if out is None:
             show(text.rstrip())
         else:
-            out.write_text(text, encoding="utf-8")
+            write(out, text, inputs=scenario.files)
             show(f"Wrote {out}. Fill in what is marked, and check every field.")
         return 0
     home = Path() if folder is None else folder
     rows = made.collect(home)
     named = source or f"registry files of {home.resolve().name}"
     target = Path("atlas") if out is None else out
-    files = made.write(rows, target, made.Source(named, day))
+    files = made.write(rows, target, made.Source(named, day), made.registered(home))
     known = sum(bool(row.unit) for row in rows)
     show(f"{len(rows)} deployments, {known} with parameters.")
     show(f"  {target}: {', '.join(file.name for file in files)}")

@@ -10,7 +10,6 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from dprad.errors import DpradError
 from dprad.show.cli.output import show, show_json
 
 
@@ -55,9 +54,7 @@ def demo(
         for name, threat in threats.items()
     }
     if save is not None:
-        if save.exists():
-            raise DpradError(f"{save} already exists; choose another name.")
-        patients.save(save)
+        patients.save(save, new=True)
     if json:
         plain = {
             name: {kind: risk.to_dict() for kind, risk in risks.items()}

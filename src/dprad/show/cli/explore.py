@@ -41,6 +41,8 @@ def explore(
         from dprad.show.report.ledger import ledger_section
 
         kept = Ledger.open(ledger)
+        if scenario is not None:
+            kept.keeps(scenario)
         section = ledger_section(kept.status())
         scenario = kept.scenario if scenario is None else scenario
     loaded = None if scenario is None else scenarios.load(scenario)

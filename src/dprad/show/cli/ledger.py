@@ -71,7 +71,7 @@ def add(
     like: str | None = None,
     date: str | None = None,
     state: Literal["planned", "published", "withdrawn"] = "planned",
-    unit: str = "person",
+    unit: str | None = None,
     share: options.Share = 1.0,
     data: Path | None = None,
     dry_run: Annotated[bool, Parameter(negative=())] = False,
@@ -84,7 +84,8 @@ def add(
 
     What it is: --mechanism or a promise; else the release of the ledger called --like; else the
     release of the scenario called --name. Exits with code 1 if all together exceed the accepted
-    risk; the release is in the ledger all the same, unless --dry-run.
+    risk, and with 3 if it cannot be told; the release is in the ledger all the same, unless
+    --dry-run.
 
     Parameters
     ----------
@@ -107,7 +108,8 @@ def add(
     state
         planned, published or withdrawn. What was published counts even after it was withdrawn.
     unit
-        Whose contribution the noise hides, if it is not a person.
+        Whose contribution the noise hides, if it is not a person, as in visit. Say with --people
+        how many of these one person has at most; else nothing can be accepted.
     share
         The share of the population that it covers, as 0.2 or 20%.
     data
@@ -136,17 +138,32 @@ def add(
     if state == "withdrawn":
         raise DpradError(f"{name!r} is not in the ledger, so it cannot be withdrawn.")
     given = {k.removeprefix("--"): v for k, v in options.given(numbers).items() if v is not None}
+    # of a unit that is not a person; else part of a promise
+    apart = unit not in (None, "person") or set(given) == {"people"}
+    people = given.pop("people", None) if apart else None
     given |= {} if neighbours is None else {"neighbours": neighbours}
     release = _release(ledger, name, like, mechanism, given, query)
-    about: dict[str, Any] = {"name": name, "date": date, "state": state, "unit": unit}
-    about |= {"share": share, "data": data}
+    about: dict[str, Any] = {"name": name, "date": date, "state": state, "share": share}
+    about |= {"data": data, **_units(release, unit, people)}
     made = ledger.made(release, **about)
-    made.release.check(asked.questions[0][1])
+    made.check(asked.questions[0][1])
     standing = standing_of((*entries, made), asked)  # refused before it is written
     if not dry_run:
         ledger.add(release, **about)
+        now = ledger.entries
+        if now != (*entries, made):  # others added something meanwhile
+            standing = standing_of(now, asked)
     said = f"{name}: {'would be ' if dry_run else ''}{state}."
     return _told(ledger, standing, json, said, name)
+
+
+def _units(release: Any, unit: str | None, people: int | None) -> dict[str, Any]:
+    """What is hidden, and how much of it one person has: as given, or as repeated."""
+    from dprad.show.ledger import Entry
+
+    if isinstance(release, Entry) and unit in (None, release.unit):
+        return {"unit": release.unit, "people": release.people if people is None else people}
+    return {"unit": "person" if unit is None else unit, "people": people}
 
 
 def _release(
@@ -167,7 +184,7 @@ def _release(
     if query is not None:
         raise DpradError("--query needs --mechanism.")
     if like is not None:
-        known = {entry.name: entry.release for entry in ledger.entries}
+        known = {entry.name: entry for entry in ledger.entries}
         return known[one_of(like, "--like", known)]
     planned = {release.name: release for release in scenario.releases}
     if name not in planned:
@@ -214,13 +231,24 @@ def status(
     from dprad.show.ledger import Ledger
 
     ledger = Ledger.open(path)
+    _spare(out, ledger)
     standing = ledger.status(max_risk=max_risk, worst=worst or None, adaptive=adaptive)
     if out is not None:
+        from dprad.runtime.writing import write
         from dprad.show.report.ledger import report_ledger
 
-        report_ledger(standing, out, title=f"Releases in {path.name}")
+        text = report_ledger(standing, title=f"Releases in {path.name}")
+        write(out, text, inputs=ledger.files)
     return _told(ledger, standing, json, f"{path}: {len(standing.entries):,} releases, of which "
                  f"{len(standing.counted):,} count.")  # fmt: skip
+
+
+def _spare(out: Path | None, ledger: Ledger) -> None:
+    """Refuse to write over what is read, before the work."""
+    from dprad.runtime.writing import spared
+
+    if out is not None:
+        spared(out, ledger.files)
 
 
 def _told(ledger: Ledger, standing: Standing, json: bool, first: str, name: str = "") -> int:
@@ -245,6 +273,8 @@ def _told(ledger: Ledger, standing: Standing, json: bool, first: str, name: str 
                 f"{explain.above(step.risk)}{here}"
             )
         lines += ["", *standing.notes()]
+        if standing.verdict is None or standing.verdict.outcome == "exceeded":
+            lines += explain.doubtful(standing.strongest[1].doubts)
         if standing.filtered is not None:
             lines.append(
                 "If you also choose the noise of each release after seeing earlier outputs, count "
@@ -274,7 +304,8 @@ def plan(
 
     Example: dprad ledger plan releases.jsonl --like January --releases 12
 
-    Exits with code 1 if they exceed it with the noise of now, or if no noise suffices.
+    Exits with code 1 if they exceed it with the noise of now, or if no noise suffices, and with 3
+    if it cannot be told.
 
     Parameters
     ----------
@@ -298,7 +329,7 @@ def plan(
         Print everything as JSON.
 
     """
-    from dprad.errors import NoNoiseSufficesError
+    from dprad.errors import CannotBeToldError, NoNoiseSufficesError
     from dprad.show.ledger import Ledger
 
     each = None
@@ -307,19 +338,26 @@ def plan(
             each = [float(w) for w in listed(weights, "--weights") or []]
         except ValueError:
             raise DpradError(f"--weights must be numbers, but is {weights!r}.") from None
+    ledger = Ledger.open(path)
+    _spare(out, ledger)
     try:
-        made = Ledger.open(path).plan(
+        made = ledger.plan(
             like, releases=releases, weights=each, max_risk=max_risk, worst=worst or None,
             adaptive=adaptive,
         )  # fmt: skip
     except NoNoiseSufficesError as error:
         show(f"Not possible: {error}")
         return 1
+    except CannotBeToldError as error:
+        show(f"Cannot be told. {error}")
+        return 3
     if out is not None:
+        from dprad.runtime.writing import write
         from dprad.show.plots import plot_plan
         from dprad.show.plots.style import svg
 
-        out.write_text(svg(lambda ax: plot_plan(made, ax), label="joint risk"), encoding="utf-8")
+        figure = svg(lambda ax: plot_plan(made, ax), label="joint risk")
+        write(out, figure, inputs=ledger.files)
     if json:
         show_json(made.to_dict())
     else:
@@ -329,9 +367,12 @@ def plan(
 
 @app.command
 def verify(path: Path, /, *, head: str | None = None) -> int:
-    """Check that no line was edited, removed or moved.
+    """Check that no line was edited, removed or moved, and that the scenario is as it was.
 
     Example: dprad ledger verify releases.jsonl
+
+    Exits with code 1 if the last line is incomplete, or if the scenario or its data changed since
+    releases were entered under it, and with 2 if a line is not what was written.
 
     Parameters
     ----------
@@ -342,11 +383,15 @@ def verify(path: Path, /, *, head: str | None = None) -> int:
 
     """
     from dprad.show.ledger import Ledger
+    from dprad.show.ledger.file import TORN
 
     ledger = Ledger.open(path)
     lines = ledger.verify(head)
-    show(
-        f"{path} is as it was written: {lines - 1:,} lines after the first.\nKeep this checksum "
-        f"elsewhere, to notice lines that are cut off later: {ledger.head}"
-    )
-    return 0
+    wrong = [*([TORN] if ledger.torn else []), *ledger.changed]
+    whole = "its complete lines are" if ledger.torn else "it is"
+    show("\n".join([
+        *wrong,
+        f"{path}: {whole} as written, {lines - 1:,} after the first.",
+        "Keep this checksum elsewhere, to notice lines that are cut off later: " + ledger.head,
+    ]))  # fmt: skip
+    return 1 if wrong else 0

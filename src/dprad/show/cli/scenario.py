@@ -29,11 +29,12 @@ def init(path: Path = Path("scenario.toml"), /, *, force: bool = False) -> int:
         Overwrite an existing file.
 
     """
+    from dprad.runtime.writing import write
     from dprad.show.scenario import EXAMPLE
 
     if path.exists() and not force:
         raise DpradError(f"{path} already exists; choose another name, or add --force.")
-    path.write_text(EXAMPLE, encoding="utf-8")
+    write(path, EXAMPLE, new=not force)
     show(f"Wrote {path}. Try: dprad assess {path}")
     return 0
 
@@ -66,10 +67,10 @@ def report(
         Import and run the function that the scenario names for its audit.
 
     """
+    from dprad.runtime.writing import replaceable
     from dprad.show import scenario as scenarios
     from dprad.show.ledger import Ledger
     from dprad.show.report import report_scenario
-    from dprad.show.report.page import replaceable
 
     loaded = scenarios.builtin() if scenario is None else scenarios.load(scenario)
     name = "" if scenario is None else f" {scenario.name}"

@@ -2,12 +2,14 @@
 
 Lines of JSON, each with a checksum that continues that of the line before (`runtime.journal`): an
 edited, removed or moved line is refused; lines cut off at the end are not noticed, unless you kept
-a later checksum (`head`) elsewhere. Several processes may add entries; what `add` returned is on
-disk. A later line may change the state of an entry, and nothing else.
+a later checksum (`head`) elsewhere. If the last line is incomplete, nothing is accepted until the
+next line is added. Several processes may add entries; what `add` returned is on disk. A later line
+may change the state of an entry, and nothing else. The file is readable for its owner only.
 """
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,13 +20,18 @@ from dprad.game.question import Question
 from dprad.model.priors import Prior
 from dprad.model.threats import Threat
 from dprad.runtime.journal import Log
-from dprad.show.ledger.entry import PERSON, STATES, Entry, checked, described, digest
+from dprad.show.ledger.entry import PERSON, STATES, Entry, State, described, digest
 from dprad.show.ledger.plan import Plan, planned
 from dprad.show.ledger.standing import Asked, Standing, standing_of
+from dprad.show.ledger.under import changed, under
 from dprad.show.scenario.file import load
 from dprad.verbs.attackers import standard
 
 KIND = "ledger"
+TORN = (
+    "The last line of the ledger is incomplete: a writer was stopped, or the end was cut off, and "
+    "a release may be missing. Look which, and add it again."
+)
 
 
 class Ledger:
@@ -72,9 +79,12 @@ class Ledger:
     def _of(self, scenario: Any) -> None:
         named = self._log.rows[0].get("scenario")
         self.scenario: Path | None = None if named is None else self.path.parent / str(named)
-        if scenario is not None and (
-            self.scenario is None or self.scenario.resolve() != Path(scenario).resolve()
-        ):
+        if scenario is not None:
+            self.keeps(scenario)
+
+    def keeps(self, scenario: Any) -> None:
+        """Refuse a scenario that is not the one of this ledger."""
+        if self.scenario is None or self.scenario.resolve() != Path(scenario).resolve():
             raise DpradError(f"{self.path} was started with another scenario, or with none.")
 
     @property
@@ -86,6 +96,25 @@ class Ledger:
     def head(self) -> str:
         """The checksum of the last line: keep it elsewhere, to notice lines that are cut off."""
         return self._log.checks[-1]
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files that answers rest on: the ledger, its scenario, and the data of that."""
+        if self.scenario is None:
+            return (self.path,)
+        return (self.path, *load(self.scenario).files)
+
+    @property
+    def torn(self) -> bool:
+        """Whether the last line is incomplete."""
+        self._log.refresh()
+        return bool(self._log.torn)
+
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """What of the scenario is not as it was when releases were entered, in sentences."""
+        counted = [entry for entry in self.entries if entry.counts]
+        return () if self.scenario is None else changed(counted, self.scenario)
 
     def verify(self, head: str | None = None) -> int:
         """Read everything again; the number of lines. With the head of earlier: it must occur."""
@@ -113,6 +142,7 @@ class Ledger:
         date: Any = None,
         state: str = "planned",
         unit: str = PERSON,
+        people: int | None = None,
         share: float = 1.0,
         data: Any = None,
     ) -> Entry:
@@ -121,7 +151,7 @@ class Ledger:
         Parameters
         ----------
         release
-            A mechanism with a short name, or a guarantee of a few numbers.
+            A mechanism with a short name, a guarantee of a few numbers, or another entry.
         name
             A name that no other release has.
         query
@@ -131,7 +161,10 @@ class Ledger:
         state
             "planned" or "published".
         unit
-            Whose contribution the noise hides, if it is not a person.
+            Whose contribution the noise hides, if it is not a person, such as "visit".
+        people
+            The most of these that one person has. All of them are then protected by the guarantee
+            for a group; without it, no total with this release can be accepted.
         share
             The share of the population that it covers.
         data
@@ -144,8 +177,8 @@ class Ledger:
 
         """
         entry = self.made(
-            release, name=name, query=query, date=date, state=state, unit=unit, share=share,
-            data=data,
+            release, name=name, query=query, date=date, state=state, unit=unit,
+            people=people, share=share, data=data,
         )  # fmt: skip
         row = {k: v for k, v in entry.to_dict().items() if k != "seen"}
 
@@ -159,13 +192,13 @@ class Ledger:
 
     def made(self, release: Any, *, name: str, data: Any = None, **about: Any) -> Entry:
         """The entry that `add` would write."""
-        usual = {"date": None, "state": "planned", "unit": PERSON, "share": 1.0, "query": None}
-        about = usual | about
+        usual = {"date": None, "state": "planned", "unit": PERSON, "people": None, "share": 1.0}
+        about = usual | {"query": None} | about
         row = about | described(release, about["query"]) | {"name": name}
+        row["date"] = datetime.date.today() if about["date"] is None else about["date"]
         row["data"] = None if data is None else digest(data)
-        row["scenario"] = None if self.scenario is None else digest(self.scenario)
-        good = checked(row)
-        return Entry(**good, seen=good["state"] == "published")
+        row["scenario"] = None if self.scenario is None else under(self.scenario)
+        return Entry.of(row)
 
     def mark(self, name: str, state: str) -> Entry:
         """Note that a planned release was published, or that one was withdrawn.
@@ -198,16 +231,21 @@ class Ledger:
         if prior is not None:
             given = standard(prior) if threats is None else [_named(t) for t in threats]
             questions = [(name, Question.of(prior, threat)) for name, threat in given]
-            return Asked(tuple(questions), max_risk, bool(worst))
+            return Asked(tuple(questions), max_risk, bool(worst), doubts=self._doubts)
         if self.scenario is None:
             raise DpradError(f"{self.path} names no scenario: say which population, with prior=.")
         scenario = load(self.scenario)
-        asked = scenario.questions
+        asked, notes = scenario.questions, self.changed
         if threats is not None:
             named = [_named(t) for t in threats]
             asked = tuple((n, Question.of(scenario.prior, threat)) for n, threat in named)
         limit = scenario.accepted if max_risk is None else max_risk
-        return Asked(asked, limit, scenario.worst if worst is None else worst)
+        whose = scenario.worst if worst is None else worst
+        return Asked(asked, limit, whose, doubts=self._doubts, notes=notes)
+
+    @property
+    def _doubts(self) -> tuple[str, ...]:
+        return (TORN,) if self.torn else ()
 
     def status(
         self,
@@ -289,16 +327,21 @@ def _entries(rows: Sequence[dict[str, Any]]) -> tuple[Entry, ...]:
     for number, row in enumerate(rows, start=2):
         try:
             if "mark" in row:
-                entry, state = found[row["mark"]], row["state"]
+                entry, state = found[row["mark"]], _state(row["state"])
                 seen = entry.seen or state == "published"
                 found[row["mark"]] = replace(entry, state=state, seen=seen)
             else:
-                found[row["name"]] = Entry(**row, seen=row["state"] == "published")
-        except (KeyError, TypeError):
+                found[row["name"]] = Entry.of(row)
+        except (KeyError, TypeError, ValueError):
             raise DpradError(
                 f"line {number} of the ledger is of a kind that this version does not know."
             ) from None
     return tuple(found.values())
+
+
+def _state(value: Any) -> State:
+    """A state that a later line may give."""
+    return STATES[STATES.index(one_of(value, "state", STATES[1:]))]
 
 
 def _named(threat: Any) -> tuple[str, Threat]:

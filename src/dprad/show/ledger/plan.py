@@ -15,7 +15,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dprad.errors import DpradError, NoNoiseSufficesError, number, one_of, whole
+from dprad.errors import (
+    CannotBeToldError,
+    DpradError,
+    NoNoiseSufficesError,
+    number,
+    one_of,
+    whole,
+)
 from dprad.exact.solution import Sampling
 from dprad.mechanisms.base import Mechanism
 from dprad.mechanisms.catalogue import NUMBERS
@@ -25,7 +32,7 @@ from dprad.model.results import Risk
 from dprad.model.verdicts import judge, upper
 from dprad.runtime.progress import tell
 from dprad.show.ledger.entry import Entry
-from dprad.show.ledger.standing import Asked, joint
+from dprad.show.ledger.standing import Asked, doubts_of, joint
 
 # Exponents that are tried, the precision of a factor, how far it may go, and points of a curve.
 EXPONENTS, CLOSE, FAR, POINTS = (0.25, 1 / 3, 0.0), 1.01, 1e6, 12
@@ -52,6 +59,8 @@ class Plan:
         The strongest attacker against all releases, old and new, and their risk.
     curve
         Pairs (number of new releases, joint risk) with the noise of now.
+    affordable
+        How many new releases with the noise of now can be accepted, of the computed points.
     errors
         Of each new release, how far the noise stays within in 95 of 100 cases; None if unknown.
     asked
@@ -65,20 +74,9 @@ class Plan:
     attacker: str
     risk: Risk
     curve: tuple[tuple[int, float], ...]
+    affordable: int
     errors: tuple[float | None, ...]
     asked: Asked
-
-    @property
-    def affordable(self) -> int:
-        """How many of the computed points with the noise of now stay within the limit."""
-        limit = self.asked.max_risk
-        assert limit is not None
-        kept = 0
-        for count, risk in self.curve:
-            if risk > limit:
-                break
-            kept = count
-        return kept
 
     def __str__(self) -> str:
         asked, count = self.asked, len(self.values)
@@ -106,6 +104,7 @@ class Plan:
             f"Joint extra risk then, {whose}: {explain.above(upper(self.risk, worst=asked.worst))} "
             f"({self.attacker})."
         )
+        lines += asked.notes
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
@@ -120,6 +119,7 @@ class Plan:
             "affordable": self.affordable,
             "errors": list(self.errors),
             "max_risk": self.asked.max_risk,
+            "notes": list(self.asked.notes),
         }
 
 
@@ -146,16 +146,16 @@ def planned(
     if weights is not None and len(weights) != count:
         raise DpradError(f"weights must be {count} numbers, one for each new release.")
     matter = [number(w, "weights", low=1e-9) for w in weights or [1.0] * count]
+    doubts = doubts_of([*counted, base], asked)
+    if doubts:
+        raise CannotBeToldError(f"No noise can be recommended: {' '.join(doubts)}")
     now = joint(counted, asked, own=False)
-    if not _kept(now, asked):
-        raise NoNoiseSufficesError(
-            f"the releases of now already exceed the accepted {asked.max_risk:g}: no noise of "
-            "further ones can keep it."
-        )
+    _possible(now, asked)
     most = joint([*counted, *(_at(base, 1.0, k) for k in range(count))], asked, own=False)
     # along the way only those who gain most now, or at the end; at last all of them
     led = _only(asked, {now[0][0], most[0][0]})
-    curve = _curve(counted, base, count, led)
+    curve, kept = _curve(counted, base, count, led)
+    kept = min(kept, count if _kept(most, asked) else count - 1)
     tried = EXPONENTS if len(set(matter)) > 1 else EXPONENTS[-1:]
     found = []
     for p in tried:
@@ -164,11 +164,24 @@ def planned(
                       counted, led, asked)  # fmt: skip
         found.append((sum(w * _error(e, asked) for w, e in zip(matter, made, strict=True)), made))
     new = min(found, key=lambda pair: pair[0])[1]
-    attacker, risk = joint([*counted, *new], asked)[0]
+    attacker, risk = joint([*counted, *new], asked, FINAL)[0]  # the draws that it was judged by
     parameter = base.release.parameter
     values = tuple(float(e.numbers[parameter]) for e in new)
     errors = tuple(_reach(e, asked) for e in new)
-    return Plan(base, parameter, values, attacker, risk, curve, errors, asked)
+    return Plan(base, parameter, values, attacker, risk, curve, kept, errors, asked)
+
+
+def _possible(now: Sequence[tuple[str, Risk]], asked: Asked) -> None:
+    """Refuse to plan where no noise can help, and say why."""
+    assert asked.max_risk is not None
+    verdict = judge(now, asked.max_risk, worst=asked.worst)
+    if verdict.outcome == "exceeded":
+        raise NoNoiseSufficesError(
+            f"the releases of now already exceed the accepted {asked.max_risk:g}: no noise of "
+            "further ones can keep it."
+        )
+    if verdict.outcome == "cannot be told":
+        raise CannotBeToldError(str(verdict))
 
 
 def _kept(cases: Sequence[tuple[str, Risk]], asked: Asked) -> bool:
@@ -178,18 +191,20 @@ def _kept(cases: Sequence[tuple[str, Risk]], asked: Asked) -> bool:
 
 def _curve(
     counted: list[Entry], base: Entry, count: int, asked: Asked
-) -> tuple[tuple[int, float], ...]:
-    """The joint risk after some of the new releases, with the noise of now."""
+) -> tuple[tuple[tuple[int, float], ...], int]:
+    """The joint risk after some of the new releases, with the noise of now; and after how many of
+    them it is accepted.
+    """
     step = max(1, math.ceil(count / POINTS))
     points = sorted({*range(0, count + 1, step), count})
-    result = []
+    result, kept, held = [], 0, True
     for k in points:
         tell("releases", k, count)
-        new = [_at(base, 1.0, j) for j in range(k)]
-        result.append(
-            (k, upper(joint([*counted, *new], asked, ROUGH, own=False)[0][1], worst=asked.worst))
-        )
-    return tuple(result)
+        cases = joint([*counted, *(_at(base, 1.0, j) for j in range(k))], asked, ROUGH, own=False)
+        result.append((k, upper(cases[0][1], worst=asked.worst)))
+        held = held and _kept(cases, asked)
+        kept = k if held else kept
+    return tuple(result), kept
 
 
 def _at(base: Entry, factor: float, place: int) -> Entry:
@@ -252,8 +267,7 @@ def _least(
 
 def _error(entry: Entry, asked: Asked) -> float:
     """The variance of a release, or what is proportional to it."""
-    question = asked.questions[0][1]
-    subject = entry.release.subject(question.prior, question.threat)
+    subject = entry.subject(asked.questions[0][1])
     variance = subject.variance(1000) if isinstance(subject, Mechanism) else None
     if variance is not None:
         return float(variance)
@@ -262,6 +276,5 @@ def _error(entry: Entry, asked: Asked) -> float:
 
 
 def _reach(entry: Entry, asked: Asked) -> float | None:
-    question = asked.questions[0][1]
-    subject = entry.release.subject(question.prior, question.threat)
+    subject = entry.subject(asked.questions[0][1])
     return subject.error(0.95) if isinstance(subject, Mechanism) else None

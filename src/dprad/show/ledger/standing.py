@@ -23,12 +23,16 @@ STEPS = 12
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Asked:
-    """Attackers by name, each with a prepared question; the limit; what is counted."""
+    """Attackers by name, each with a prepared question; the limit; what is counted; why no answer
+    can be relied on, if so; and what else a reader has to know.
+    """
 
     questions: tuple[tuple[str, Question], ...]
     max_risk: float | None
     worst: bool = False
     adaptive: bool = False
+    doubts: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +102,8 @@ class Standing:
     def notes(self) -> list[str]:
         """What a reader has to know about the numbers."""
         lines = [
-            "The numbers are for somebody who is in all of these releases; fewer never tell more."
+            *self.asked.notes,
+            "The numbers are for somebody who is in all of these releases; fewer never tell more.",
         ]
         if self.covered < 1.0:
             everybody = self.covered * self.strongest[1].interval[1]
@@ -107,12 +112,12 @@ class Standing:
                 f"average over the population is at most {explain.above(everybody)}, if those "
                 "covered are a random part of it."
             )
-        smaller = [e.name for e in self.counted if e.unit != PERSON]
+        smaller = [e for e in self.counted if e.unit != PERSON and not e.unclear]
         if smaller:
             lines.append(
-                f"{len(smaller)} of them hide less than a person ({smaller[0]}: one "
-                f"{next(e.unit for e in self.counted if e.unit != PERSON)}): for somebody with "
-                "several, the risk is higher than it says here."
+                f"{len(smaller):,} of them hide less than a person ({smaller[0].name}: one "
+                f"{smaller[0].unit}). The numbers are for somebody with as many as were stated; "
+                "for more they are higher."
             )
         gone = [e.name for e in self.counted if e.state == "withdrawn"]
         if gone:
@@ -145,17 +150,27 @@ class Standing:
 
 def parts_of(entries: Sequence[Entry], question: Question) -> list[Part]:
     """Subjects and queries; equal releases share one subject."""
-    made: dict[str, Any] = {}
+    made: dict[str, Part] = {}
     parts: list[Part] = []
     for entry in entries:
-        key = f"{entry.mechanism} {sorted(entry.numbers.items())!r} {entry.query!r}"
+        key = entry.same
         if key not in made:
-            try:
-                made[key] = entry.release.subject(question.prior, question.threat)
-            except DpradError as error:
-                raise DpradError(f"{entry.name}: {error}") from None
-        parts.append((made[key], entry.query))
+            made[key] = entry.part(question)
+        parts.append(made[key])
     return parts
+
+
+def doubts_of(entries: Sequence[Entry], asked: Asked) -> tuple[str, ...]:
+    """Why these releases together cannot be accepted, whatever the number."""
+    doubts = [*asked.doubts, *(doubt for entry in entries for doubt in entry.doubts)]
+    small = [entry for entry in entries if entry.unclear]
+    if small:
+        what = f"{len(small):,} of the releases hide" if len(small) > 1 else "One release hides"
+        doubts.append(
+            f"{what} less than a person ({small[0].name}: one {small[0].unit}), and how many of "
+            "these one person has is not said (people, --people)."
+        )
+    return tuple(dict.fromkeys(doubts))
 
 
 def joint(
@@ -174,8 +189,15 @@ def joint(
         risks = jointly(
             lambda q: parts_of(entries, q), questions, worst=asked.worst, sampling=sampling, own=own
         )
-    cases = list(zip(names, risks, strict=True))
+    doubts = doubts_of(entries, asked)
+    cases = [(name, _doubted(risk, doubts)) for name, risk in zip(names, risks, strict=True)]
     return tuple(sorted(cases, key=lambda case: -upper(case[1], worst=asked.worst)))
+
+
+def _doubted(risk: Risk, doubts: tuple[str, ...]) -> Risk:
+    """A risk with further doubts, each of them once."""
+    every = tuple(dict.fromkeys([*risk.doubts, *doubts]))
+    return risk if every == risk.doubts else replace(risk, doubts=every)
 
 
 def _one(parts: Sequence[Part], question: Question, asked: Asked) -> Risk:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 from dprad.model import explain
 from dprad.model.verdicts import upper
@@ -13,18 +11,21 @@ from dprad.show import plots
 from dprad.show.ledger import Standing
 from dprad.show.ledger.standing import Step
 from dprad.show.plots.style import svg
+from dprad.show.report.front import Front
 from dprad.show.report.published import published
 from dprad.show.report.sections import Section
+
+TITLE = "Releases over time"
 
 
 def ledger_section(standing: Standing) -> Section:
     """The section: risks rounded up to hundredths, like everything in a report."""
     if not standing.cases:
-        return Section("Releases over time", ("The ledger has no release that counts.",))
+        return Section(TITLE, ("The ledger has no release that counts.",))
     shown = replace(
         standing,
         cases=tuple((name, published(risk)) for name, risk in standing.cases),
-        steps=_rounded(standing.steps),
+        steps=_rounded(standing.steps, 20 if standing.asked.worst else 100),
     )
     name, risk = shown.strongest
     whose = "most exposed person" if standing.asked.worst else "average over people"
@@ -37,6 +38,7 @@ def ledger_section(standing: Standing) -> Section:
         text.append(
             f"{standing.verdict.word}: {explain.above(standing.verdict.limit)} is accepted."
         )
+    text += explain.doubtful(risk.doubts)
     text += shown.notes()
     rows = [("date", "release", "state", "covers", "risk up to it", "added")]
     rows += [
@@ -45,25 +47,42 @@ def ledger_section(standing: Standing) -> Section:
         for s in shown.steps
     ]  # fmt: skip
     figure = svg(lambda ax: plots.plot_ledger(shown, ax), label="joint risk after each release")
-    return Section("Releases over time", tuple(text), figure, tuple(rows))
+    return Section(TITLE, tuple(text), figure, tuple(rows))
 
 
-def _rounded(steps: tuple[Step, ...]) -> tuple[Step, ...]:
-    """Risks up to hundredths; what was added is their difference."""
+def _rounded(steps: tuple[Step, ...], parts: int) -> tuple[Step, ...]:
+    """Risks up to so many parts of 1; what was added is their difference."""
     result: list[Step] = []
     for step in steps:
-        now = min(1.0, math.ceil(100 * step.risk - 1e-9) / 100)
-        start = math.ceil(100 * (step.risk - step.added) - 1e-9) / 100
+        now = min(1.0, math.ceil(parts * step.risk - 1e-9) / parts)
+        start = math.ceil(parts * (step.risk - step.added) - 1e-9) / parts
         before = result[-1].risk if result else max(0.0, start)
         now = max(now, before)  # an estimate may be lower by chance
         result.append(Step(step.entry, now, now - before))
     return tuple(result)
 
 
-def report_ledger(standing: Standing, path: Any, *, title: str) -> Path:
-    """A report of the ledger alone."""
+def fronted(front: Front, standing: Standing) -> Front:
+    """The first page of a scenario, judged by all releases of its ledger if these are too many."""
+    verdict = standing.verdict
+    if verdict is None or verdict.outcome == "accepted" or front.state == "no":
+        return front
+    word = verdict.word
+    alone = front.sentence
+    return replace(
+        front,
+        word=word,
+        state="no" if verdict.outcome == "exceeded" else "unknown",
+        sentence=f"{word}: the releases of the ledger together ({len(standing.counted):,} count; "
+        f"see {TITLE}). What follows is about the releases of the scenario by themselves. {alone}",
+        todo=(f"See {TITLE}: publish no more before all releases together are accepted.",),
+    )
+
+
+def report_ledger(standing: Standing, *, title: str) -> str:
+    """A report of the ledger alone, as HTML."""
     from dprad.show.report.page import report_sections
 
     risk = published(standing.strongest[1]) if standing.cases else None
     verdict = "" if standing.verdict is None else standing.verdict.word
-    return report_sections(title, risk, verdict, (ledger_section(standing),), path)
+    return report_sections(title, risk, verdict, (ledger_section(standing),))

@@ -6,9 +6,6 @@ bounds, curves and noise, each figure with its table, and how to reproduce the r
 
 from __future__ import annotations
 
-import os
-import secrets
-import stat
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -19,10 +16,11 @@ from dprad.model import explain
 from dprad.model.audits import Audit
 from dprad.model.comparisons import Comparison
 from dprad.model.results import Calibration, Risk
+from dprad.runtime.writing import spared, write
 from dprad.show.plots.odds import grids
 from dprad.show.report import sections
 from dprad.show.report.front import Front, front
-from dprad.show.report.ledger import ledger_section
+from dprad.show.report.ledger import fronted, ledger_section
 from dprad.show.report.published import SAID as ROUNDED
 from dprad.show.report.published import planned, published
 from dprad.show.report.sections import Section, keeps
@@ -92,15 +90,13 @@ def report(results: Any, path: Any, *, title: str = "What does epsilon mean here
     risks = [r for r in risks if isinstance(r, Risk)]
     top = max(risks, key=lambda r: r.interval[1]) if risks else None
     lead = str(top) if top is not None else str(items[0]).split("\n")[0]
-    return _write(_page(title, lead, top, "", tuple(parts)), path)
+    return write(path, _render(_page(title, lead, top, "", tuple(parts))))
 
 
-def report_sections(
-    title: str, risk: Risk | None, verdict: str, parts: tuple[Section, ...], path: Any
-) -> Path:
-    """A report of some sections, headed by a risk."""
+def report_sections(title: str, risk: Risk | None, verdict: str, parts: tuple[Section, ...]) -> str:
+    """A report of some sections, headed by a risk, as text."""
     lead = "Nothing counts yet." if risk is None else str(risk)
-    return _write(_page(title, lead, risk, verdict, parts), path)
+    return _render(_page(title, lead, risk, verdict, parts))
 
 
 def report_scenario(
@@ -114,22 +110,18 @@ def report_scenario(
     """Answer every question of a scenario and write the report, but not over its input files; with
     the ledger of its releases, if there is one.
     """
-    out = Path(path).resolve()
-    data = scenario.population.get("data")
-    inputs = [Path(scenario.name), *([] if data is None else [scenario.folder / str(data)])]
-    for read in inputs:
-        if read.exists() and out == read.resolve():
-            raise DpradError(
-                f"{path} is an input of this report; write the report to another file."
-            )
+    inputs = (*scenario.files, *(() if ledger is None else ledger.files))
+    spared(path, inputs)  # before the work, not after it
+    if ledger is not None:
+        ledger.keeps(scenario.name)
     answers = answer(scenario, allow_code=allow_code)
     page = page_of(answers, command)
     if ledger is not None:
-        if out == ledger.path.resolve():
-            raise DpradError(f"{path} is the ledger; write the report to another file.")
-        kept = ledger_section(ledger.status())
-        page = replace(page, sections=(kept, *page.sections))
-    return _write(page, path)
+        assert page.front is not None
+        standing = ledger.status()
+        kept = ledger_section(standing)
+        page = replace(page, sections=(kept, *page.sections), front=fronted(page.front, standing))
+    return write(path, _render(page), inputs=inputs)
 
 
 def html_of(answers: Answers, command: str = "") -> str:
@@ -197,72 +189,3 @@ def _render(page: Page) -> str:
         undefined=jinja2.StrictUndefined,
     )
     return str(environment.get_template("report.html.j2").render(page=page, longest=LONGEST))
-
-
-def _write(page: Page, path: Any) -> Path:
-    """Write beside the file first, then replace it: never half a report."""
-    file, text = Path(path), _render(page)
-    try:
-        if planted(file):
-            raise DpradError(
-                f"{file} leads through a link that somebody else put into a folder that others may "
-                "write. Name the file itself, or another one."
-            )
-        if not replaceable(file):
-            with file.open("a", encoding="utf-8") as out:
-                out.write(text)
-            return file
-        kept = file.resolve()  # a link stays a link
-        beside = kept.with_name(f".dprad-{secrets.token_hex(8)}.html")
-        try:
-            mode = stat.S_IMODE(kept.stat().st_mode) if kept.exists() else None
-            # as private as what it replaces, from the first byte
-            first = 0o666 if mode is None else 0o600
-            opened = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, first)
-            with os.fdopen(opened, "w", encoding="utf-8") as out:
-                out.write(text)
-            if mode is not None:
-                beside.chmod(mode)
-            beside.replace(kept)
-        finally:
-            beside.unlink(missing_ok=True)
-    except OSError as error:
-        raise DpradError(f"{file} cannot be written: {error.strerror}.") from None
-    return file
-
-
-def planted(file: Path) -> bool:
-    """Whether a link on the way is neither ours nor the folder's owner's, where others may write.
-
-    Linux refuses most of these itself, unless told not to.
-    """
-    todo, at = list(reversed(file.absolute().parts)), Path(file.absolute().anchor)
-    for _ in range(1000):
-        if not todo:
-            break
-        step = at / todo.pop()
-        if not step.is_symlink():
-            at = step
-            continue
-        folder = at.stat()
-        trusted = (os.getuid(), folder.st_uid) if hasattr(os, "getuid") else (_owner(step),)
-        if folder.st_mode & 0o022 and _owner(step) not in trusted:
-            return True
-        todo += reversed(Path(os.readlink(step)).parts)  # noqa: PTH115
-    return False
-
-
-def _owner(link: Path) -> int:
-    return link.lstat().st_uid
-
-
-def replaceable(file: Path) -> bool:
-    """Whether this is a regular file, or nothing yet: a pipe or a terminal is written into."""
-    step = file.absolute()
-    for _ in range(40):  # links, one by one: those of open files lead through /proc
-        if str(step).startswith(("/dev/fd", "/dev/std", "/proc/")):
-            return False
-        if not step.is_symlink():
-            break
-        step = step.parent / os.readlink(step)  # noqa: PTH115
-    return file.is_file() or not file.exists()

@@ -100,6 +100,11 @@ class Scenario:
         """Attackers by name."""
         return tuple((name, question.threat) for name, question in self.questions)
 
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files that it was read from: its own, and that of the data."""
+        return (Path(self.name), *(() if self.source is None else (self.source.path,)))
+
 
 def load(path: Any) -> Scenario:
     """Read a scenario file.
@@ -126,19 +131,23 @@ def load(path: Any) -> Scenario:
 
     """
     file = Path(path)
+    return parse(text_of(file), name=str(file), folder=file.parent)
+
+
+def text_of(file: Path) -> str:
+    """The text of a scenario file, or an error if there is none."""
     try:
         if file.exists() and not file.is_file():
             raise DpradError(f"{file} is not a file.")
         if file.stat().st_size > LONGEST:
             raise DpradError(f"{file} is too long for a scenario file.")
-        text = file.read_text(encoding="utf-8")
+        return file.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise DpradError(f"{file} does not exist. `dprad init` writes an example.") from None
     except (OSError, UnicodeDecodeError):
         raise DpradError(
             f"{file} cannot be read: it is not text in UTF-8, or not allowed."
         ) from None
-    return parse(text, name=str(file), folder=file.parent)
 
 
 def builtin() -> Scenario:
@@ -162,10 +171,20 @@ def builtin() -> Scenario:
 
 def parse(text: str, *, name: str, folder: Path) -> Scenario:
     """The scenario in a text; raises one `DpradError` that lists all errors."""
+    wrong = Wrong(name, text)
+    checked = structure(tables(text, name), wrong)
+    scenario = _meaning(checked, text, folder, wrong)
+    wrong.stop()
+    assert scenario is not None  # otherwise it would have stopped
+    return scenario
+
+
+def tables(text: str, name: str) -> Table:
+    """The tables of a text, as they are written."""
     if _deep(text):
         raise DpradError(f"{name} is nested too deeply.")
     try:
-        raw = tomllib.loads(text)
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         # a name may be that of a person, so only the place is told
         place = re.search(r"\(at [^()]*\)$", str(error))
@@ -174,12 +193,6 @@ def parse(text: str, *, name: str, folder: Path) -> Scenario:
     except (ValueError, RecursionError) as error:
         what = "is nested too deeply" if isinstance(error, RecursionError) else "has a huge number"
         raise DpradError(f"{name} {what}.") from None
-    wrong = Wrong(name, text)
-    checked = structure(raw, wrong)
-    scenario = _meaning(checked, text, folder, wrong)
-    wrong.stop()
-    assert scenario is not None  # otherwise it would have stopped
-    return scenario
 
 
 def _deep(text: str) -> bool:
@@ -345,7 +358,7 @@ def _published(
 ) -> Release | None:
     """A table release: its name is the key that says what is published."""
     name, card = named[0], catalogue.card(named[0])
-    others = [*named[1:], *(key for key in ("mechanism", "query") if key in table)]
+    others = [*named[1:], *(key for key in ("mechanism", "query", "doubts") if key in table)]
     for key in others:
         hint = " Say with where who is counted." if key == "query" else ""
         wrong.add(("releases", k, key), f"{key!r} does not go with {name}.{hint}")

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from dprad.errors import DpradError
+from dprad.runtime.writing import planted
 from dprad.show.report.evidence.facts import FORMAT
-from dprad.show.report.page import planted
 
 RESULTS, HASHES = "results.json", "SHA256SUMS"
 NAMES = {"report.html", "scenario.toml", "evidence.md", RESULTS, HASHES}

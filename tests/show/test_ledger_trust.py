@@ -1,0 +1,370 @@
+"""The ledger does not reassure falsely: nothing of a release is lost, what protects less than a
+person is not accepted, and what changed meanwhile is told.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+
+import pytest
+
+from dprad import DpradError, GaussianDP, Ledger, Prior, PureDP, Threat, assess
+from dprad.errors import CannotBeToldError
+from dprad.game.question import Question
+from dprad.mechanisms import GRR, RAPPOR, ExponentialInterval, Histogram, Laplace, Staircase
+from dprad.runtime.journal import _line
+from dprad.show.cli import main
+from dprad.show.report.ledger import ledger_section
+from dprad.show.scenario import load
+from dprad.verbs.together import filtered
+
+PRIOR = Prior.from_counts({0: 3, 1: 7}, columns=["b"])
+ASKED = {"prior": PRIOR, "threats": [("a stranger", Threat())]}
+START = """
+title = "Monthly"
+[population]
+data = "people.csv"
+columns = ["b", "c"]
+[[threats]]
+name = "a stranger"
+target = ["b"]
+[accepted]
+risk = 0.3
+"""
+DOUBTED = """
+[[releases]]
+name = "January"
+mu = 0.05
+neighbours = "replace-one"
+doubts = ["Nobody proved this."]
+"""
+
+
+@pytest.fixture
+def home(tmp_path):
+    rows = ["b,c", *["0,x"] * 30, *["1,x"] * 40, *["1,y"] * 30]
+    (tmp_path / "people.csv").write_text("\n".join(rows) + "\n")
+    (tmp_path / "s.toml").write_text(START + DOUBTED)
+    return tmp_path
+
+
+def run(capsys, *arguments):
+    with pytest.raises(SystemExit) as ended:
+        main(list(map(str, arguments)))
+    told = capsys.readouterr()
+    return ended.value.code, told.out + told.err
+
+
+def started(home, capsys, text=None):
+    if text is not None:
+        (home / "s.toml").write_text(text)
+    path = home / "releases.jsonl"
+    assert run(capsys, "ledger", "init", path, "--scenario", home / "s.toml")[0] == 0
+    return path
+
+
+# -- nothing is lost -------------------------------------------------------------------------------
+def test_doubts_reach_every_answer(home, capsys):
+    assert run(capsys, "assess", home / "s.toml")[0] == 3
+    path = started(home, capsys)
+    for command in (("add", path, "--name", "January"), ("status", path), ("plan", path)):
+        code, said = run(capsys, "ledger", *command)
+        assert code == 3 and "Nobody proved this" in said and "Cannot be told" in said
+        assert "Accepted." not in said
+    code, said = run(capsys, "ledger", "add", path, "--name", "February", "--like", "January")
+    assert code == 3 and Ledger.open(path).entries[1].doubts == ("Nobody proved this.",)
+
+
+def test_doubts_of_a_guarantee(tmp_path):
+    ledger = Ledger(tmp_path / "l")
+    ledger.add(GRR(epsilon=0.1, size=2), name="sure")
+    ledger.add(PureDP(0.1, neighbours="replace-one").doubted("The seed is known."), name="unsure")
+    for adaptive in (False, True):
+        standing = ledger.status(**ASKED, max_risk=0.9, adaptive=adaptive)
+        assert standing.code == 3 and "The seed is known." in str(standing.verdict)
+    assert "The seed is known." in " ".join(ledger_section(standing).text)
+    assert standing.filtered.doubts == ("The seed is known.",)
+    with pytest.raises(CannotBeToldError, match="seed"):
+        ledger.plan("sure", **ASKED, max_risk=0.9)
+    ledger.mark("unsure", "withdrawn")
+    assert ledger.status(**ASKED, max_risk=0.9).code == 0
+    with pytest.raises(CannotBeToldError, match="seed"):
+        ledger.plan("unsure", **ASKED, max_risk=0.9)
+    two = [(PureDP(1.0, neighbours="replace-one").doubted(d), None) for d in "ab"]
+    assert filtered(two).doubts == ("a", "b")
+
+
+RELEASES = [
+    DOUBTED,
+    'rho = 0.01\nneighbours = "unknown"\ntimes = 3\npeople = 2\ndoubts = ["Why?", "Really?"]',
+    'mu = 0.3\nneighbours = "add-remove"',
+    'epsilon = 0.3\ndelta = 1e-6\nneighbours = "unknown"\ntimes = 12',
+    'mechanism = "grr"\nepsilon = 0.2\ndelta = 1e-3\nquery = "b"',
+    'mechanism = "laplace"\nepsilon = 0.2\nsensitivity = 4.0\nclamp = [0, 9]\nquery = "b >= 1"',
+    'mechanism = "rappor"\nf = 0.5\nbits = 8\nhashes = 1\nreports = 3\nquery = ["b", "c"]',
+    'counts = ["c"]\nepsilon = 0.5\nneighbours = "add-remove"\ntimes = 2\nwhere = "b >= 1"',
+    'marginals = [["b"], ["b", "c"]]\nnoise = "gaussian"\nrho = 0.1\nweights = [1, 3]\n'
+    'neighbours = "replace-one"\nwhere = { c = ["x", "y"] }',
+    'histogram = "b"\nbins = [0, 1, 2]\nscale = 9.0',
+    'mean = "b"\nclamp = [0, 1]\nepsilon = 0.5\nneighbours = "replace-one"',
+]
+
+
+@pytest.mark.parametrize("table", RELEASES)
+def test_every_field_of_a_release_survives(home, table):
+    named = table if table is DOUBTED else f'[[releases]]\nname = "January"\n{table}\n'
+    (home / "s.toml").write_text(START + named)
+    scenario = load(home / "s.toml")
+    (release,) = scenario.releases
+    path = home / "l"
+    Ledger(path, scenario=home / "s.toml").add(release, name="January")
+    (entry,) = Ledger.open(path).entries
+    again = entry.release
+    same = lambda keys: json.loads(json.dumps(keys))  # noqa: E731 - lists and tuples alike
+    assert (again.name, again.doubts) == (release.name, release.doubts)
+    assert same(again.keys) == same(release.keys)
+    question = Question.of(scenario.prior, Threat(target=["b"]))
+    one, two = (r.subject(question.prior, question.threat) for r in (release, again))
+    assert one.describe() == two.describe()
+    entry.check(question)
+
+
+def test_every_argument_of_a_mechanism_survives(tmp_path):
+    ledger = Ledger(tmp_path / "l")
+    made = [
+        ExponentialInterval(epsilon=0.3, bounds=(-5.0, 9.0), factor=1.0),
+        RAPPOR(f=0.4, size=2, bits=8, hashes=2, p=0.2, q=0.9, cohort=3),
+        Staircase(epsilon=0.3, sensitivity=2.0, gamma=0.25),
+        Laplace(epsilon=0.3, sensitivity=2.0, clamp=(0.0, 7.0)),
+        Histogram(of="b", bins=[0, 1, 2], scale=9.0),
+        GRR(epsilon=0.3, size=5),
+        GaussianDP(0.3, neighbours="unknown").doubted("Why?"),
+    ]
+    for k, subject in enumerate(made):
+        ledger.add(subject, name=f"r{k}")
+    question = Question.of(PRIOR, Threat())
+    for subject, entry in zip(made, Ledger.open(ledger.path).entries, strict=True):
+        assert entry.subject(question).describe() == subject.describe()
+        again = ledger.add(entry, name=f"{entry.name} again")
+        assert again.subject(question).describe() == subject.describe()
+
+    class Own(GRR):
+        pass
+
+    with pytest.raises(DpradError, match="short name"):
+        ledger.add(Own(epsilon=1.0, size=2), name="own")
+
+
+def test_doubts_that_cannot_be_kept_are_refused(home):
+    (home / "s.toml").write_text(
+        START + '[[releases]]\ncounts = ["c"]\nscale = 9.0\ndoubts = ["Why?"]\n'
+    )
+    with pytest.raises(DpradError, match="'doubts' does not go with counts"):
+        load(home / "s.toml")
+
+
+# -- units -----------------------------------------------------------------------------------------
+def test_less_than_a_person_is_not_accepted(tmp_path):
+    ledger = Ledger(tmp_path / "l")
+    ledger.add(GRR(epsilon=0.1, size=2), name="visits", unit="visit")
+    standing = ledger.status(**ASKED, max_risk=0.9)
+    assert standing.code == 3 and "one visit" in str(standing.verdict)
+    with pytest.raises(CannotBeToldError, match="one visit"):
+        ledger.plan(**ASKED, max_risk=0.9)
+    # the group guarantee counts, once it is known of how many
+    known = Ledger(tmp_path / "k")
+    known.add(GRR(epsilon=0.1, size=2), name="visits", unit="visit", people=5)
+    promise = PureDP(0.1, neighbours="replace-one").group(5)
+    risk = known.status(**ASKED, max_risk=0.9).strongest[1]
+    assert risk.rad == pytest.approx(assess(promise, prior=PRIOR).rad, rel=1e-12)
+    assert known.status(**ASKED, max_risk=0.9).code == 0
+    assert known.status(**ASKED, max_risk=0.05).code == 1
+    assert known.plan(**ASKED, max_risk=0.3).risk.interval[1] <= 0.3
+    for wrong in ({"people": 5}, {"people": 0, "unit": "visit"}, {"people": -1, "unit": "visit"}):
+        with pytest.raises(DpradError, match="people"):
+            known.add(GRR(epsilon=0.1, size=2), name="x", **wrong)
+
+
+def test_units_on_the_command_line(home, capsys):
+    path = started(home, capsys)
+    given = ("ledger", "add", path, "--mechanism", "grr", "--epsilon", 0.05, "--query", "b")
+    code, said = run(capsys, *given, "--name", "a", "--unit", "visit", "--dry-run")
+    assert code == 3 and "--people" in said
+    code, said = run(capsys, *given, "--name", "a", "--unit", "visit", "--people", 4)
+    assert code == 0 and "as many as were stated" in said
+    # what is repeated protects no more than what it repeats
+    assert run(capsys, "ledger", "add", path, "--name", "b", "--like", "a")[0] == 0
+    (one, two) = Ledger.open(path).entries
+    assert (two.unit, two.people) == (one.unit, one.people) == ("visit", 4)
+
+
+# -- what changed meanwhile ------------------------------------------------------------------------
+def test_of_two_at_the_same_time_the_later_is_told(home, capsys, monkeypatch):
+    path = started(home, capsys)
+    real, meanwhile = Ledger.add, []
+
+    def add(self, release, **about):
+        if not meanwhile:
+            meanwhile.append(1)
+            real(Ledger.open(path), GRR(epsilon=3.0, size=2), name="other", query="b")
+        return real(self, release, **about)
+
+    monkeypatch.setattr(Ledger, "add", add)
+    code, said = run(capsys, "ledger", "add", path, "--name", "mine", "--mechanism", "grr",
+                     "--epsilon", 0.1, "--query", "b")  # fmt: skip
+    assert code == 1 and "Not accepted" in said and "other" in said
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "part"),
+    [
+        ("s.toml", "risk = 0.3", "risk = 0.9", "accepted risk"),
+        ("s.toml", "risk = 0.3", "risk = 0.3\nworst = true", "accepted risk"),
+        ("s.toml", 'target = ["b"]', 'target = ["c"]', "attackers"),
+        ("s.toml", 'columns = ["b", "c"]', 'columns = ["c", "b"]', "population"),
+        ("people.csv", "1,y", "1,z", "data"),
+        ("s.toml", 'title = "Monthly"', 'title = "Weekly"', ""),
+        ("s.toml", 'name = "January"', 'name = "March"', ""),
+    ],
+)
+def test_a_changed_scenario_is_told(home, capsys, file, old, new, part):
+    path = started(home, capsys)
+    ledger = Ledger.open(path)
+    ledger.add(GRR(epsilon=0.1, size=2), name="r", query="b")
+    assert run(capsys, "ledger", "verify", path)[0] == 0 and ledger.status().asked.notes == ()
+    (home / file).write_text((home / file).read_text().replace(old, new))
+    code, said = run(capsys, "ledger", "verify", path)
+    words = f"the {part} of s.toml changed"
+    assert (code, words in said) == ((1, True) if part else (0, False))
+    told = ledger.status()
+    assert (words in " ".join(told.notes())) == bool(part) == (words in str(told.to_dict()))
+    assert (words in " ".join(ledger_section(told).text)) == bool(part)
+
+
+def test_other_data_is_told(home, capsys):
+    path = started(home, capsys)
+    (home / "other.csv").write_text("b,c\n0,x\n")
+    ledger = Ledger.open(path)
+    about = {"query": "b", "data": home / "people.csv"}
+    ledger.add(GRR(epsilon=0.1, size=2), name="same", **about)
+    assert ledger.status().asked.notes == ()
+    ledger.add(GRR(epsilon=0.1, size=2), name="r", query="b", data=home / "other.csv")
+    assert "made from other data than s.toml" in ledger.status().notes()[0]
+
+
+def test_a_report_is_judged_by_its_ledger(home, capsys):
+    text = START + '[[releases]]\nname = "January"\nmechanism = "grr"\nepsilon = 0.1\nquery = "b"\n'
+    path, out = started(home, capsys, text), home / "r.html"
+    ledger, asked = Ledger.open(path), ("report", home / "s.toml", "--ledger", path, "-o", out)
+    ledger.add(PureDP(0.1, neighbours="replace-one").doubted("The seed is known."), name="small")
+    assert run(capsys, *asked)[0] == 0 and "The seed is known." in out.read_text()
+    assert "Cannot be told: the releases of the ledger together (1 count" in out.read_text()
+    ledger.add(GRR(epsilon=4.0, size=2), name="big", query="b")
+    assert run(capsys, *asked)[0] == 0
+    assert "Not accepted: the releases of the ledger together (2 count" in out.read_text()
+    assert "publish as planned" not in out.read_text()
+    (home / "t.toml").write_text(text)
+    code, said = run(capsys, "report", home / "t.toml", "--ledger", path, "-o", out)
+    assert code == 2 and "another scenario" in said
+
+
+def test_steps_for_one_person_are_coarse(tmp_path):
+    ledger = Ledger(tmp_path / "l")
+    for k in range(3):
+        ledger.add(GRR(epsilon=0.3, size=2), name=f"r{k}", date=f"2030-0{k + 1}-01")
+    table = ledger_section(ledger.status(**ASKED, worst=True)).table
+    for row in table[1:]:
+        assert 20 * float(row[4]) == pytest.approx(round(20 * float(row[4])), abs=1e-9)
+
+
+# -- files -----------------------------------------------------------------------------------------
+def test_a_cut_end_is_told_and_what_is_whole_is_kept(home, capsys):
+    path = started(home, capsys)
+    ledger = Ledger.open(path)
+    for name in ("one", "two"):
+        ledger.add(GRR(epsilon=0.1, size=2), name=name, query="b")
+    whole = path.read_bytes()
+    for cut in (1, 40):
+        path.write_bytes(whole[:-cut])
+        code, said = run(capsys, "ledger", "verify", path)
+        assert code == 1 and "last line of the ledger is incomplete" in said
+        assert "is as it was written" not in said
+        code, said = run(capsys, "ledger", "status", path)
+        assert code == 3 and "a release may be missing" in said
+        with pytest.raises(CannotBeToldError, match="missing"):
+            Ledger.open(path).plan()
+        Ledger.open(path).add(GRR(epsilon=0.1, size=2), name="three", query="b")
+        kept = [e.name for e in Ledger.open(path).entries]
+        assert kept == (["one", "two", "three"] if cut == 1 else ["one", "three"])
+        assert run(capsys, "ledger", "verify", path)[0] == 0
+
+
+def test_a_key_that_occurs_twice_is_refused(tmp_path):
+    ledger = Ledger(tmp_path / "l")
+    ledger.add(GRR(epsilon=0.5, size=2), name="one")
+    text = ledger.path.read_text()
+    for old, new in (
+        ('"mechanism": "grr"', '"mechanism": "oue", "mechanism": "grr"'),
+        ('"epsilon": 0.5', '"epsilon": 9.0, "epsilon": 0.5'),
+        ('"epsilon": 0.5', '"epsilon": 0.50'),
+    ):
+        assert old in text
+        ledger.path.write_text(text.replace(old, new))
+        with pytest.raises(DpradError, match="line 2 is not what was written"):
+            Ledger.open(ledger.path)
+
+
+def test_a_line_with_a_checksum_but_without_sense_is_refused(tmp_path):
+    ledger = Ledger(tmp_path / "l")
+    entry = ledger.add(GRR(epsilon=0.5, size=2), name="one")
+    row = {k: v for k, v in entry.to_dict().items() if k != "seen"} | {"name": "two"}
+    whole = ledger.path.read_bytes()
+    spoiled = [row | {k: None} for k in row if k not in ("data", "scenario", "people", "query")]
+    spoiled += [row | {"share": 7}, row | {"unit": 3}, row | {"state": "gone"}, {"name": "two"}]
+    spoiled += [row | {"numbers": {"epsilon": -1.0}}, row | {"people": -2, "unit": "visit"}]
+    spoiled += [{"mark": "one", "state": "planned"}, {"mark": "no", "state": "published"}]
+    for line in spoiled:
+        ledger.path.write_bytes(whole + _line(line, ledger.head)[0])
+        with pytest.raises(DpradError, match="of a kind"):
+            Ledger.open(ledger.path).entries  # noqa: B018
+    ledger.path.write_bytes(whole + _line(row, ledger.head)[0])
+    assert len(Ledger.open(ledger.path).entries) == 2
+
+
+def test_a_ledger_is_private(tmp_path):
+    before = os.umask(0)
+    try:
+        path = Ledger(tmp_path / "l").path
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_data_without_an_end_is_refused(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    ledger = Ledger(tmp_path / "l")
+    for path in ("/dev/zero", tmp_path / "pipe", tmp_path):
+        with pytest.raises(DpradError, match="is not a file"):
+            ledger.add(GRR(epsilon=0.5, size=2), name="one", data=path)
+
+
+@pytest.mark.parametrize("command", ["status", "plan"])
+def test_inputs_are_not_written_over(home, capsys, command):
+    path = started(home, capsys)
+    Ledger.open(path).add(GRR(epsilon=0.1, size=2), name="r", query="b")
+    os.link(home / "people.csv", home / "alias.svg")
+    (home / "link.svg").symlink_to(home / "s.toml")
+    for name in ("s.toml", "people.csv", "releases.jsonl", "alias.svg", "link.svg"):
+        before = (home / name).read_bytes()
+        more = ("--releases", 1) if command == "plan" else ()
+        code, said = run(capsys, "ledger", command, path, *more, "-o", home / name)
+        assert code == 2 and "is an input" in said and (home / name).read_bytes() == before
+    out = home / "out.svg"
+    out.write_text("old")
+    out.chmod(0o640)
+    more = ("--releases", 1) if command == "plan" else ()
+    assert run(capsys, "ledger", command, path, *more, "-o", out)[0] == 0
+    assert stat.S_IMODE(out.stat().st_mode) == 0o640 and "<svg" in out.read_text()
+    assert not [p for p in home.iterdir() if p.name.startswith(".dprad-")]
