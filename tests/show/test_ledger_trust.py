@@ -233,7 +233,7 @@ def test_a_changed_scenario_is_told(home, capsys, file, old, new, part):
     path = started(home, capsys)
     ledger = Ledger.open(path)
     ledger.add(GRR(epsilon=0.1, size=2), name="r", query="b")
-    assert run(capsys, "ledger", "verify", path)[0] == 0 and ledger.status().asked.notes == ()
+    assert run(capsys, "ledger", "verify", path)[0] == 0 and ledger.changed == ()
     (home / file).write_text((home / file).read_text().replace(old, new))
     code, said = run(capsys, "ledger", "verify", path)
     words = f"the {part} of s.toml changed"
@@ -243,13 +243,22 @@ def test_a_changed_scenario_is_told(home, capsys, file, old, new, part):
     assert (words in " ".join(ledger_section(told).text)) == bool(part)
 
 
+def test_releases_of_the_scenario_that_are_not_entered_are_told(home, capsys):
+    path = started(home, capsys)
+    ledger = Ledger.open(path)
+    ledger.add(GRR(epsilon=0.1, size=2), name="r", query="b")
+    assert "also describes 'January'" in " ".join(ledger.status().notes())
+    ledger.add(load(home / "s.toml").releases[0], name="January")
+    assert "also describes" not in " ".join(ledger.status().notes())
+
+
 def test_other_data_is_told(home, capsys):
     path = started(home, capsys)
     (home / "other.csv").write_text("b,c\n0,x\n")
     ledger = Ledger.open(path)
     about = {"query": "b", "data": home / "people.csv"}
     ledger.add(GRR(epsilon=0.1, size=2), name="same", **about)
-    assert ledger.status().asked.notes == ()
+    assert ledger.changed == ()
     ledger.add(GRR(epsilon=0.1, size=2), name="r", query="b", data=home / "other.csv")
     assert "made from other data than s.toml" in ledger.status().notes()[0]
 
@@ -301,6 +310,15 @@ def test_a_cut_end_is_told_and_what_is_whole_is_kept(home, capsys):
         assert run(capsys, "ledger", "verify", path)[0] == 0
 
 
+def test_a_first_release_that_was_cut_is_told(home, capsys):
+    path = started(home, capsys)
+    Ledger.open(path).add(GRR(epsilon=0.1, size=2), name="one", query="b")
+    path.write_bytes(path.read_bytes()[:-9])
+    code, said = run(capsys, "ledger", "status", path)
+    assert code == 3 and "a release may be missing" in said
+    assert "a release may be missing" in ledger_section(Ledger.open(path).status()).text[1]
+
+
 def test_a_key_that_occurs_twice_is_refused(tmp_path):
     ledger = Ledger(tmp_path / "l")
     ledger.add(GRR(epsilon=0.5, size=2), name="one")
@@ -324,6 +342,9 @@ def test_a_line_with_a_checksum_but_without_sense_is_refused(tmp_path):
     spoiled = [row | {k: None} for k in row if k not in ("data", "scenario", "people", "query")]
     spoiled += [row | {"share": 7}, row | {"unit": 3}, row | {"state": "gone"}, {"name": "two"}]
     spoiled += [row | {"numbers": {"epsilon": -1.0}}, row | {"people": -2, "unit": "visit"}]
+    promise = {"mechanism": None, "fixed": {}}
+    stated = {"epsilon": 0.5, "neighbours": "replace-one"}
+    spoiled += [row | promise | {"numbers": stated | {"times": n}} for n in (0, -3, 1.5)]
     spoiled += [{"mark": "one", "state": "planned"}, {"mark": "no", "state": "published"}]
     for line in spoiled:
         ledger.path.write_bytes(whole + _line(line, ledger.head)[0])

@@ -280,6 +280,8 @@ def _told(ledger: Ledger, standing: Standing, json: bool, first: str, name: str 
                 "If you also choose the noise of each release after seeing earlier outputs, count "
                 f"with {explain.above(upper(standing.filtered, worst=standing.asked.worst))}."
             )
+    else:
+        lines += explain.doubtful(standing.asked.doubts)
     if standing.verdict is not None:
         lines += ["", f"{standing.verdict.word}. {standing.verdict}"]
     show("\n".join(lines))

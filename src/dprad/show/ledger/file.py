@@ -240,8 +240,9 @@ class Ledger:
             named = [_named(t) for t in threats]
             asked = tuple((n, Question.of(scenario.prior, threat)) for n, threat in named)
         limit = scenario.accepted if max_risk is None else max_risk
+        releases = tuple(release.name for release in scenario.releases)
         whose = scenario.worst if worst is None else worst
-        return Asked(asked, limit, whose, doubts=self._doubts, notes=notes)
+        return Asked(asked, limit, whose, doubts=self._doubts, notes=notes, named=releases)
 
     @property
     def _doubts(self) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from dprad.exact.solution import Sampling
 from dprad.game.question import Question
 from dprad.model import explain
 from dprad.model.results import Risk
-from dprad.model.verdicts import Verdict, judge, upper
+from dprad.model.verdicts import CODES, Verdict, judge, upper
 from dprad.runtime.progress import tell
 from dprad.show.ledger.entry import PERSON, Entry
 from dprad.verbs.assess import answer
@@ -24,7 +24,7 @@ STEPS = 12
 @dataclass(frozen=True, slots=True, eq=False)
 class Asked:
     """Attackers by name, each with a prepared question; the limit; what is counted; why no answer
-    can be relied on, if so; and what else a reader has to know.
+    can be relied on, if so; what else a reader has to know; and releases of the scenario, by name.
     """
 
     questions: tuple[tuple[str, Question], ...]
@@ -33,6 +33,7 @@ class Asked:
     adaptive: bool = False
     doubts: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    named: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,9 @@ class Standing:
     @property
     def code(self) -> int:
         """The exit code of a command."""
-        return 0 if self.verdict is None else self.verdict.code
+        if self.verdict is not None:
+            return self.verdict.code
+        return CODES["cannot be told"] if self.asked.doubts else 0
 
     @property
     def covered(self) -> float:
@@ -105,6 +108,12 @@ class Standing:
             *self.asked.notes,
             "The numbers are for somebody who is in all of these releases; fewer never tell more.",
         ]
+        missing = [name for name in self.asked.named if name not in {e.name for e in self.entries}]
+        if missing:
+            lines.append(
+                f"The scenario also describes {explain.listed([repr(n) for n in missing])}, not "
+                "in the ledger: what is not in the ledger does not count here."
+            )
         if self.covered < 1.0:
             everybody = self.covered * self.strongest[1].interval[1]
             lines.append(

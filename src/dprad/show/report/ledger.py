@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 from dprad.model import explain
-from dprad.model.verdicts import upper
+from dprad.model.verdicts import WORDS, upper
 from dprad.show import plots
 from dprad.show.ledger import Standing
 from dprad.show.ledger.standing import Step
@@ -21,7 +21,8 @@ TITLE = "Releases over time"
 def ledger_section(standing: Standing) -> Section:
     """The section: risks rounded up to hundredths, like everything in a report."""
     if not standing.cases:
-        return Section(TITLE, ("The ledger has no release that counts.",))
+        doubts = explain.doubtful(standing.asked.doubts)
+        return Section(TITLE, ("The ledger has no release that counts.", *doubts))
     shown = replace(
         standing,
         cases=tuple((name, published(risk)) for name, risk in standing.cases),
@@ -65,14 +66,15 @@ def _rounded(steps: tuple[Step, ...], parts: int) -> tuple[Step, ...]:
 def fronted(front: Front, standing: Standing) -> Front:
     """The first page of a scenario, judged by all releases of its ledger if these are too many."""
     verdict = standing.verdict
-    if verdict is None or verdict.outcome == "accepted" or front.state == "no":
+    if standing.code == 0 or front.state == "no":
         return front
-    word = verdict.word
+    exceeded = verdict is not None and verdict.outcome == "exceeded"
+    word = WORDS["exceeded" if exceeded else "cannot be told"]
     alone = front.sentence
     return replace(
         front,
         word=word,
-        state="no" if verdict.outcome == "exceeded" else "unknown",
+        state="no" if exceeded else "unknown",
         sentence=f"{word}: the releases of the ledger together ({len(standing.counted):,} count; "
         f"see {TITLE}). What follows is about the releases of the scenario by themselves. {alone}",
         todo=(f"See {TITLE}: publish no more before all releases together are accepted.",),
