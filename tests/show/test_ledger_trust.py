@@ -252,6 +252,17 @@ def test_releases_of_the_scenario_that_are_not_entered_are_told(home, capsys):
     assert "also describes" not in " ".join(ledger.status().notes())
 
 
+def test_a_table_that_says_little_is_told(home, capsys):
+    path = started(home, capsys)
+    (home / "people.csv").write_text("b,c\n0,x\n1,y\n1,x\n")
+    ledger = Ledger.open(path)
+    ledger.add(GaussianDP(1.0, neighbours="replace-one"), name="r")
+    standing = ledger.status(max_risk=0.3)
+    assert standing.code == 3 and "says little" in " ".join(ledger_section(standing).text)
+    with pytest.raises(CannotBeToldError, match="little"):
+        ledger.plan(max_risk=0.3)
+
+
 def test_other_data_is_told(home, capsys):
     path = started(home, capsys)
     (home / "other.csv").write_text("b,c\n0,x\n")

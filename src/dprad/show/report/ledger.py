@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 from dprad.model import explain
-from dprad.model.verdicts import WORDS, upper
+from dprad.model.verdicts import LITTLE, WORDS, upper
 from dprad.show import plots
 from dprad.show.ledger import Standing
 from dprad.show.ledger.standing import Step
@@ -39,6 +39,8 @@ def ledger_section(standing: Standing) -> Section:
         text.append(
             f"{standing.verdict.word}: {explain.above(standing.verdict.limit)} is accepted."
         )
+        if standing.verdict.outcome == "cannot be told" and not risk.doubts:
+            text.append(f"The table says little about the population: {LITTLE}.")
     text += explain.doubtful(risk.doubts)
     text += shown.notes()
     rows = [("date", "release", "state", "covers", "risk up to it", "added")]
