@@ -21,7 +21,7 @@ from dprad.exact.posterior import estimate
 from dprad.exact.products import solve_composed
 from dprad.exact.solution import Sampling, Solution
 from dprad.exact.stepwise import solve_steps
-from dprad.exact.tables import as_line, as_unary
+from dprad.exact.tables import as_line, as_unary, either, told
 from dprad.game.question import Posed
 from dprad.mechanisms.additive import WholeNoise
 from dprad.mechanisms.attributes.smp import SMP
@@ -179,6 +179,9 @@ def _composed(mechanism: Composed, posed: Posed, sampling: Sampling) -> Solution
 
 @solve.register
 def _tables(mechanism: Published, posed: Posed, sampling: Sampling) -> Solution:
+    if mechanism.shown:
+        hidden = solve(replace(mechanism, shown=0.0), posed, sampling)
+        return either(hidden, solve(told(mechanism), posed, sampling), mechanism.shown)
     if mechanism.kinds == 1 or mechanism.silent:
         silent = Posed(posed.game, np.zeros(len(posed.pi), dtype=np.intp))
         return _matrix(np.ones((1, 1)), silent, _NOTHING)

@@ -367,21 +367,22 @@ def _one(part: Factor, points: Column, mass: FloatArray, sampling: Sampling) -> 
 
 @of_values.register
 def _tables(mechanism: Published, points: Column, mass: FloatArray, sampling: Sampling) -> Own:
+    if mechanism.shown:
+        found = of_values(replace(mechanism, shown=0.0), points, mass, sampling)
+        mean, most = (x + mechanism.shown * (complements(mass) - x) for x in (found.rad, found.high))
+        kind = "estimate" if found.kind == "estimate" else "upper-bound"
+        return replace(found, rad=mean, high=most, kind=kind)
     if mechanism.silent:
         return Own.exactly(np.zeros(len(points)))
     simple = as_line(mechanism) or as_unary(mechanism)
     if simple is not None:
         alone, values = simple
-        value, order = distinct(values[points])
-        found = of_values(alone, value, np.bincount(order, weights=mass).astype(float), sampling)
-        rad, low, high = (x[order] for x in (found.rad, found.low, found.high))
-    else:
-        rad, low, high = drawn(mechanism, points, mass, sampling)
-        found = promised(mechanism, mass)
-        high = np.minimum(high, found.high)
-        rad, low = np.minimum(rad, high), np.minimum(low, high)
-        found = replace(found, kind="estimate")
-    return Own(np.arange(len(points)), rad, low, high, found.kind)
+        return _one(Factor(alone, values[points]), points, mass, sampling)
+    rad, low, high = drawn(mechanism, points, mass, sampling)
+    found = promised(mechanism, mass)
+    high = np.minimum(high, found.high)
+    rad, low = np.minimum(rad, high), np.minimum(low, high)
+    return replace(found, rad=rad, low=low, high=high, kind="estimate")
 
 
 def _by_outputs(likelihood: Channel, outputs: int, mass: FloatArray) -> Own:

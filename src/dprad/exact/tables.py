@@ -11,6 +11,9 @@ Otherwise draws. For the own risk of all records at once, with ``w_z = p_z/pbar`
 
 the mean of a number in [0, 1], so that the empirical Bernstein bound of Maurer and Pontil (2009)
 holds for every record, at the confidence divided by their number. O(n K) for K different records.
+
+If keys come from the data (`mechanisms/tables/keys.py`), the risk is at most a weighted mean: of
+these tables, and of tables without noise.
 """
 
 from __future__ import annotations
@@ -20,7 +23,8 @@ from typing import Any
 import numpy as np
 
 from dprad.exact.posterior import CACHED, expanded
-from dprad.exact.solution import Sampling
+from dprad.exact.solution import Sampling, Solution
+from dprad.mechanisms.grr import GRR
 from dprad.mechanisms.tables.published import Published
 from dprad.mechanisms.unary import SUE
 from dprad.numerics.arrays import Column, FloatArray
@@ -29,6 +33,8 @@ from dprad.runtime.progress import tell
 
 # About how many likelihoods are computed for own risks, and the fewest draws.
 WORK, FEWEST = 1e8, 1_000
+# e to minus this is zero beside any probability.
+CERTAIN = 700.0
 Simple = tuple[Any, Column]
 
 
@@ -65,6 +71,33 @@ def as_unary(mechanism: Published) -> Simple | None:
     if len(mechanism.parts) > 1 or part.noise.kind != "geometric" or part.times > 1 or not counts:
         return None
     return SUE(epsilon=2.0 / part.noise.scale, size=part.cells), part.cell[part.place]
+
+
+def told(mechanism: Published) -> GRR:
+    """The tables without noise: which of the different records it is."""
+    return GRR(epsilon=CERTAIN, size=mechanism.kinds)
+
+
+def either(one: Solution, other: Solution, chance: float) -> Solution:
+    """The risk if the attacker sees one output, or with this chance the other, and which it is.
+
+    An upper bound of tables with keys from the data, unless drawn; then its interval holds.
+    """
+
+    def mean(x: float, y: float) -> float:
+        return (1.0 - chance) * x + chance * y
+
+    ends = [s.interval or (s.rad, s.rad) for s in (one, other)]
+    high = mean(ends[0][1], ends[1][1])
+    bound = one.kind != "estimate"
+    return Solution(
+        rad=high if bound else mean(one.rad, other.rad),
+        success_out=mean(one.success_out, other.success_out),
+        rero=mean(one.rero, other.rero),
+        method=f"{one.method}; keys of one person shown with probability {chance:.2g}",
+        kind="upper-bound" if bound else one.kind,
+        interval=(0.0 if bound else ends[0][0], high),
+    )
 
 
 def drawn(

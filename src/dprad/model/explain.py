@@ -184,7 +184,9 @@ def _tables(kind: str, plain: dict[str, Any]) -> str:
     amount = [f"{n} {_short(plain[n])}" for n in ("epsilon", "rho", "scale") if n in plain]
     near = f", {plain['neighbours']}" if "neighbours" in plain and "scale" not in plain else ""
     often = f", {plain['times']:,} times" if "times" in plain else ""
-    return f"{what}{cells}{who} ({plain['noise']} noise, {listed(amount)}{near}{often})"
+    keys = [f", keys by {n} {_short(plain[n])}" for n in ("threshold", "delta") if n in plain]
+    rest = f"{near}{often}{''.join(keys)}"
+    return f"{what}{cells}{who} ({plain['noise']} noise, {listed(amount)}{rest})"
 
 
 def _short(value: float) -> str:

@@ -120,6 +120,9 @@ RHO = Parameter(
     high=1e5,
     slider=(0.0, 5.0, 0.05),
 )
+THRESHOLD = Parameter(
+    "threshold", "The names of the cells come from the data: publish counts above this only."
+)
 NOISE_MULTIPLIER = Parameter(
     "noise_multiplier",
     "Standard deviation of the noise over the clipping norm.",

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from dprad.errors import DpradError, interval, number
+from dprad.mechanisms.tables.keys import Keyed
 from dprad.mechanisms.tables.noise import Noise
 from dprad.mechanisms.tables.release import TableRelease, columns, described
 from dprad.mechanisms.tables.table import Table
 from dprad.model.guarantees import REPLACE_ONE
-from dprad.model.parameters import CLAMP
+from dprad.model.parameters import CLAMP, DELTA, THRESHOLD
 
 _NOBODY = (
     "the number of all people does not change when one is replaced: name columns with by=, say "
@@ -21,7 +22,7 @@ _NOBODY = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Counts(TableRelease):
+class Counts(Keyed):
     """A table of counts: how many people are in each cell.
 
     Parameters
@@ -41,12 +42,13 @@ class Counts(TableRelease):
     """
 
     by: Sequence[str] = ()
-    card: ClassVar = described("counts", "a table of counts", "by")
+    card: ClassVar = described("counts", "a table of counts", "by", THRESHOLD, DELTA)
 
     def _check(self) -> None:
         self._set("by", columns(self.by, "by"))
         if not self.by and self.where is None and self.neighbours == REPLACE_ONE:
             raise DpradError(_NOBODY)
+        self._keys()
 
     @property
     def tables(self) -> tuple[Table, ...]:
@@ -55,7 +57,7 @@ class Counts(TableRelease):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Marginals(TableRelease):
+class Marginals(Keyed):
     """Several tables of counts about the same people, such as block, tract and state.
 
     Parameters
@@ -73,7 +75,9 @@ class Marginals(TableRelease):
     """
 
     by: Sequence[Sequence[str]] = field(kw_only=False)
-    card: ClassVar = described("marginals", "several tables of counts", "by")
+    card: ClassVar = described(
+        "marginals", "several tables of counts", "by", THRESHOLD, DELTA
+    )  # fmt: skip
 
     def _check(self) -> None:
         given = self.by
@@ -92,6 +96,7 @@ class Marginals(TableRelease):
                     "use times=."
                 )
         self._set("by", tables)
+        self._keys()
 
     @property
     def tables(self) -> tuple[Table, ...]:

@@ -27,6 +27,10 @@ _ASSUMED = (
     "The attacker subtracts everybody else from the tables; one who knows less of the others gains "
     "no more. Rounding or clamping what is published does not raise the risk."
 )
+_KEYS = (
+    "The names of the cells come from the data. Nothing is assumed about the others: a cell counts "
+    "as shared with them or as the person's own, whichever is worse."
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,15 +91,17 @@ class Published(Mechanism):
     """Tables for the records of a question, made by `TableRelease.prepared`.
 
     `place` is the number of each record among those that contribute differently; `source` is what
-    was described.
+    was described; `shown` is the probability that the record's own cells are given away
+    (`keys.py`): if positive, an output has one more number, the record or -1.
     """
 
     parts: tuple[Part, ...]
     place: IntArray
     source: Mechanism
+    shown: float = 0.0
 
     @classmethod
-    def of(cls, parts: Sequence[Part], source: Mechanism) -> Published:
+    def of(cls, parts: Sequence[Part], source: Mechanism, shown: float) -> Published:
         """Merge records that contribute alike. O(m log m) per table."""
         place, count = joint_codes([part.place for part in parts])
         first = np.empty(count, dtype=np.intp)
@@ -103,7 +109,7 @@ class Published(Mechanism):
         merged = tuple(
             Part(p.noise, p.times, p.cells, p.cell, p.value, p.place[first]) for p in parts
         )
-        return cls(merged, place, source)
+        return cls(merged, place, source, shown)
 
     @classmethod
     def together(cls, several: Sequence[Published], source: Mechanism) -> Published:
@@ -113,7 +119,9 @@ class Published(Mechanism):
             for one in several
             for p in one.parts
         ]
-        return cls.of(parts, source)
+        with np.errstate(divide="ignore"):
+            stays = sum(float(np.log1p(-one.shown)) for one in several)
+        return cls.of(parts, source, -float(np.expm1(stays)))
 
     @property
     def kinds(self) -> int:
@@ -128,7 +136,7 @@ class Published(Mechanism):
     @property
     def width(self) -> int:
         """Numbers in an output."""
-        return sum(part.width for part in self.parts)
+        return sum(part.width for part in self.parts) + (self.shown > 0)
 
     @property
     def guarantee(self) -> Guarantee | None:
@@ -138,7 +146,7 @@ class Published(Mechanism):
     @property
     def assumes(self) -> str:
         """What the attacker does with the tables."""
-        return _ASSUMED
+        return f"{_ASSUMED} {_KEYS}" if self.shown else _ASSUMED
 
     def read(self, question: Question) -> Column:  # noqa: ARG002
         """The number of each record among the different ones, as prepared."""
@@ -151,7 +159,10 @@ class Published(Mechanism):
     def sample(self, records: Any, rng: np.random.Generator) -> FloatArray:
         """One row of all cells of all tables per record. O(n cells)."""
         kinds = np.asarray(records, dtype=np.intp).reshape(-1)
-        return np.concatenate([part.sample(kinds, rng) for part in self.parts], axis=1)
+        rows = [part.sample(kinds, rng) for part in self.parts]
+        if self.shown:
+            rows.append(np.where(rng.random(len(kinds)) < self.shown, kinds, -1)[:, None])
+        return np.concatenate(rows, axis=1)
 
     def log_likelihood(self, outputs: Any, records: Any) -> FloatArray:
         """Log-density of the rows; broadcasts over the leading axes."""
@@ -170,6 +181,8 @@ class Published(Mechanism):
             seen = np.take_along_axis(cells, part.cell[at][:, None, None], axis=2)[:, :, 0]
             total += ratio.ratio(seen, part.value[at, None]).sum(axis=1)
             total += part.noise.log_density(own).sum(axis=1)
+        if self.shown:
+            total += self._told(rows[:, -1], each)
         return total.reshape(shape)
 
     def _against(self, rows: FloatArray, kinds: IntArray) -> FloatArray:
@@ -179,8 +192,16 @@ class Published(Mechanism):
             # contributions first: each of their rows is then spread over a row of the result
             result += part.ratios(own)[:, part.place[kinds]]
             base += part.noise.log_density(own).sum(axis=1)
+        if self.shown:
+            result += self._told(rows[:, -1, None], kinds)
         result += base[:, None]
         return result
+
+    def _told(self, seen: FloatArray, kinds: IntArray) -> FloatArray:
+        """Log-probability of whether, and which, record is given away."""
+        with np.errstate(divide="ignore"):
+            hidden, told = np.log1p(-self.shown), np.log(self.shown)
+        return np.where(seen < 0, hidden, np.where(seen == kinds, told, -np.inf))
 
     def _split(self, rows: FloatArray) -> list[tuple[Part, FloatArray]]:
         ends = np.cumsum([part.width for part in self.parts])

@@ -108,6 +108,11 @@ class TableRelease(Mechanism):
     def _check(self) -> None:
         """Refuse a description that makes no sense."""
 
+    @property
+    def shown(self) -> float:
+        """The probability that the keys alone give somebody away; 0 if they are public."""
+        return 0.0
+
     # -- noise ---------------------------------------------------------------------------------
     def _weighed(self) -> tuple[float, ...] | None:
         if self.weights is None:
@@ -221,7 +226,7 @@ class TableRelease(Mechanism):
             Part.of(table, noise, self.times, prior)
             for table, noise in zip(self.tables, self.noises, strict=True)
         ]
-        return Published.of(parts, self)
+        return Published.of(parts, self, self.shown)
 
     def read(self, question: Question) -> Any:
         """What is read from each record: its number among the different contributions."""
