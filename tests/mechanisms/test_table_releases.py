@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import dlaplace
 
+import dprad
 from dprad import DpradError, Prior, Threat, assess, audit, calibrate, compare
 from dprad.mechanisms import Composed, Counts, Histogram, Marginals, Mean, Repeated, Sums
 
@@ -198,6 +199,34 @@ def test_calibrate_compare_and_audit():
     for claim, verdict in ((two[0].guarantee, "consistent"), (two[1].guarantee, "violated")):
         found = audit(two[0], claim=claim, prior=prior, trials=4000)
         assert found.verdict == verdict
+
+
+def noisy(scale, others=0.0, named=False):
+    """A function that publishes counts of a and b about one person and others."""
+
+    def publish(record, rng):
+        cells = {(a, b): others + rng.laplace(0.0, scale) for a in range(3) for b in range(2)}
+        cells[record[:2]] += 1
+        return cells if named else np.array(list(cells.values())).reshape(3, 2)
+
+    return publish
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_functions_that_publish_tables_are_audited(named):
+    """With a table as the model, and by learning; the second is told what it needs."""
+    claim = dprad.PureDP(1.0, neighbours="replace-one")
+    table = Counts(by=["a", "b"], **ONE)
+    for scale, verdict in ((2.0, "consistent"), (0.4, "violated")):
+        found = audit(noisy(scale, named=named), claim=claim, prior=MANY, model=table, trials=1500)
+        assert found.verdict == verdict and any("everybody else" in n for n in found.notes)
+    with pytest.raises(DpradError, match="returned 6 numbers, but these tables have 3 cells"):
+        audit(noisy(2.0), claim=claim, prior=MANY, model=Counts(by=["a"], **ONE), trials=100)
+    keys = Counts(by=["a", "b"], threshold=3.0, **ONE)
+    with pytest.raises(DpradError, match="no model is known"):
+        audit(noisy(2.0), claim=claim, prior=MANY, model=keys, trials=100)
+    learned = audit(noisy(0.4, 10.0, named), claim=claim, prior=MANY, trials=1500)
+    assert learned.verdict == "violated"
 
 
 def test_descriptions_are_plain():

@@ -166,3 +166,34 @@ def test_quality_against_draws():
         assert np.mean(drawn <= found.error) == pytest.approx(0.955, abs=0.02)
     bins = Histogram(of="a", bins=[0, 2, 9], scale=1.0)
     assert bins.quality(prior)[0].swamped is None
+
+
+def test_keys_from_the_data(tmp_path):
+    """A scenario with a threshold, and its report; what makes no sense is refused."""
+    text = BEGIN + 'counts = ["diagnosis"]\nnoise = "geometric"\nepsilon = 1\n' + NEAR
+    found = read(text + "threshold = 12\n" + KNOWN, tmp_path)
+    assert "keys by threshold 12" in explain.subject(
+        found.releases[0].subject(found.prior, Threat()).describe()
+    )
+    assert "at most" in html_of(scenario.answer(found, audits=False))
+    with pytest.raises(DpradError, match="threshold or delta, not both"):
+        read(text + "threshold = 12\ndelta = 0.1\n" + KNOWN, tmp_path)
+
+
+def test_a_table_is_the_model_of_an_audit(capsys, tmp_path, monkeypatch):
+    (tmp_path / "publish.py").write_text(
+        "def count(record, rng):\n    return [rng.laplace(0, 0.3) + (record == s) for s in 'ny']\n"
+    )
+    (tmp_path / "people.csv").write_text("smoker\nn\ny\nn\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    asked = ["audit", "publish:count", "--claim", 1, "--neighbours", "replace-one", "--trials", 500]
+    asked += ["--data", tmp_path / "people.csv"]
+    code, out, _ = run(capsys, *asked, "--counts", "smoker")
+    assert code == 1 and out.startswith("Violated")
+    for wrong, said in (
+        (["--model", "counts"], "described by its own options: --counts"),
+        (["--scale", 1], "--scale does not apply"),
+        (["--counts", "smoked"], "Did you mean 'smoker'"),
+    ):
+        code, _, err = run(capsys, *asked, *wrong)
+        assert code == 2 and said in err

@@ -92,6 +92,18 @@ def values_read(prior: Prior, threat: Threat, query: Query | None) -> list[Any]:
     return list(prior.column(_one(columns_read(prior, threat, query))).tolist())
 
 
+def records_read(prior: Prior, threat: Threat, query: Query | None) -> Column:
+    """What a function is called with for each record: a value, or a tuple of several columns."""
+    if not callable(query) and not _asks(query, prior):
+        names = columns_read(prior, threat, query)
+        if len(names) > 1:
+            rows = zip(*(prior.column(name).tolist() for name in names), strict=True)
+            result: Column = np.empty(prior.size or 0, dtype=object)
+            result[:] = list(rows)
+            return result
+    return array(values_read(prior, threat, query))
+
+
 def numbers_of(
     column_read: str, size: int, name: str, prior: Prior, query: Query | None
 ) -> IntArray:

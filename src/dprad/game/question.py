@@ -10,7 +10,14 @@ from typing import Any
 
 from dprad.errors import DpradError
 from dprad.game.game import Classes, Game, Table, play
-from dprad.game.query import Query, codes_read, numbers_needed, numbers_of, values_read
+from dprad.game.query import (
+    Query,
+    codes_read,
+    numbers_needed,
+    numbers_of,
+    records_read,
+    values_read,
+)
 from dprad.model.priors import Prior
 from dprad.model.threats import Threat
 from dprad.numerics.arrays import Column, FloatArray, IntArray
@@ -54,6 +61,10 @@ class Question:
     def values(self) -> list[Any]:
         """The value that a mechanism reads from each record."""
         return values_read(self.prior, self.threat, self.query)
+
+    def records(self) -> Column:
+        """What a function is called with for each record: a value, or a tuple of columns."""
+        return records_read(self.prior, self.threat, self.query)
 
     def numerical(self, name: str) -> list[Any]:
         """The same for a mechanism called `name` that reads numbers; refused if they are text."""

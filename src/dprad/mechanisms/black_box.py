@@ -14,8 +14,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dprad.errors import DpradError
+from dprad.game.question import Question
 from dprad.mechanisms.base import Mechanism
 from dprad.model.guarantees import Guarantee
+from dprad.numerics.arrays import Column
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,10 @@ class BlackBox(Mechanism):
     def one_by_one(self) -> bool:
         """Whether it is called for each record separately."""
         return not self.vectorised
+
+    def read(self, question: Question) -> Column:
+        """A value for each record, or a tuple if several columns are read."""
+        return question.records()
 
     def sample(self, records: Any, rng: np.random.Generator) -> Any:
         """One output per record, by calling it."""

@@ -8,13 +8,14 @@ records. O(cells + tables x different records) per output, and no array of recor
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dprad.data.tables import joint_codes
+from dprad.errors import DpradError
 from dprad.game.question import Question
 from dprad.mechanisms.base import Mechanism
 from dprad.mechanisms.tables.noise import Noise
@@ -209,6 +210,25 @@ class Published(Mechanism):
         cut = zip(self.parts, begins, ends, strict=True)
         return [(part, rows[:, a:b]) for part, a, b in cut]
 
+    def understood(self, outputs: Any, support: Column) -> FloatArray:  # noqa: ARG002
+        """Tables of another implementation: mappings by cell, or arrays of all cells in order."""
+        if self.shown:
+            raise DpradError("of tables with keys from the data no model is known: leave it out.")
+        rows = [_numbers(output) for output in outputs]
+        if any(len(row) != self.width for row in rows):
+            raise DpradError(
+                f"run returned {len(rows[0])} numbers, but these tables have {self.width} cells. "
+                "Return all cells, ordered by their values, or leave out the model."
+            )
+        return np.asarray(rows, dtype=float)
+
     def describe(self) -> dict[str, Any]:
         """What is published, as it was described."""
         return self.source.describe()
+
+
+def _numbers(output: Any) -> list[Any]:
+    """The cells of a table, in order of their names if it has names."""
+    if isinstance(output, Mapping):
+        return [output[name] for name in sorted(output)]
+    return list(np.asarray(output).reshape(-1).tolist())

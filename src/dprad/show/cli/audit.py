@@ -7,15 +7,20 @@ from typing import Annotated, Any
 from cyclopts import Group, Parameter
 
 from dprad.errors import DpradError
+from dprad.model.parameters import CLAMP, RHO, SCALE, TIMES
 from dprad.runtime.functions import load
 from dprad.show.cli import options
 from dprad.show.cli.options import OUTPUT, Feared, Population, Whole
 from dprad.show.cli.output import show, show_json
+from dprad.show.cli.tables import Published
 
 _CLAIM = Group("The claim", sort_key=1)
 _RUNS = Group("Runs", sort_key=4)
 _TABLE = Group("Instead of calling something: runs in a table", sort_key=5)
 _NOBODY, _ANYONE = Population(), Feared()
+_MODEL = Group("The supposed table, if it publishes one", sort_key=2)
+Numbers = options.number_options(_MODEL, CLAMP, RHO, SCALE, TIMES)
+_NONE, _NUMBERLESS = Published(), Numbers()
 
 
 def audit(
@@ -31,6 +36,8 @@ def audit(
     outputs: Annotated[str | None, Parameter(group=_TABLE)] = None,
     secret: Annotated[str | None, Parameter(group=_TABLE)] = None,
     one_run: Annotated[bool, Parameter(group=_TABLE, negative=())] = False,
+    published: Published = _NONE,
+    numbers: Numbers = _NUMBERLESS,  # type: ignore[valid-type]
     population: Population = _NOBODY,
     feared: Feared = _ANYONE,
     trials: Annotated[Whole, Parameter(group=_RUNS)] = 100_000,
@@ -79,6 +86,11 @@ def audit(
         The column of the secret (default: secret).
     one_run
         The rows are secrets of one data set that was released once.
+    published
+        The table that it is supposed to publish, instead of --model, with the claimed epsilon
+        unless --rho or --scale is given.
+    numbers
+        Numbers of this table.
     population
         What is known about the population.
     feared
@@ -110,11 +122,12 @@ def audit(
     import dprad
     from dprad.mechanisms import catalogue
 
-    numbers = {"epsilon": claim, "delta": delta, "neighbours": neighbours or ""}
+    stated = {"epsilon": claim, "delta": delta, "neighbours": neighbours or ""}
     more = {} if absent is None else {"absent": _absent(absent)}
     if outputs is not None:
         called = {
             "A subject": subject, "--model": model, "--records": records, **population.given(),
+            **published.given(), **options.given(numbers),
             **feared.given(), "--sequential": sequential or None, "--max-seconds": max_seconds,
             "--vectorised": vectorised or None, "--cluster": cluster, "--state": state,
             "--trials": None if trials == 100_000 else trials,
@@ -122,7 +135,7 @@ def audit(
         }  # fmt: skip
         options.without("--outputs", called)
         result = dprad.audit_outputs(
-            outputs, claim=catalogue.promise(numbers), secret=secret or "secret", bits=bits,
+            outputs, claim=catalogue.promise(stated), secret=secret or "secret", bits=bits,
             confidence=confidence, rng=seed, one_run=one_run, **more,
         )  # fmt: skip
         return _shown(result, json)
@@ -132,9 +145,13 @@ def audit(
     run = load(subject)
     prior = _records(records, population)
     threat = feared.threat()
-    promise = catalogue.promise(numbers)
-    named = None
-    if model is not None:
+    promise = catalogue.promise(stated)
+    named = _supposed(published, options.given(numbers), claim, neighbours, prior)
+    if named is not None:
+        options.without("a table", {"--model": model})
+    elif model is not None:
+        if model in catalogue.TABLES:
+            raise DpradError(f"a table is described by its own options: --{model} instead.")
         named = options.mechanism(model, {"--epsilon": claim}, prior, threat)
     with options.hands(workers, cluster) as many:
         result = dprad.audit(
@@ -155,6 +172,21 @@ def audit(
             rng=seed,
         )
     return _shown(result, json)
+
+
+def _supposed(
+    published: Published, numbers: dict[str, Any], claim: float, neighbours: str | None, prior: Any
+) -> Any:
+    """The table that is supposed to be published; None if none is described."""
+    from dprad.mechanisms import catalogue
+
+    if numbers["--rho"] is None and numbers["--scale"] is None and any(published.given().values()):
+        numbers = numbers | {"--epsilon": claim}
+    table = published.release(numbers, neighbours, prior.columns)
+    if table is None:
+        options.without("anything but a table", numbers)
+        return None
+    return catalogue.TABLES[table[0]](**table[1])
 
 
 def _shown(result: Any, json: bool) -> int:

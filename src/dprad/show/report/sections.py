@@ -79,7 +79,7 @@ def bounds(answers: Answers) -> list[Section]:
     """The table of bounds behind the first promise."""
     for release, row in zip(answers.scenario.releases, answers.risks, strict=True):
         risk = max(row, key=lambda r: r.rad)
-        if risk.kind != "upper-bound":
+        if not risk.bounds:
             continue
         valid = [b for b in risk.bounds if b.measure == "rad" and b.value is not None]
         figure = svg(
@@ -315,7 +315,7 @@ def result_section(result: Any, prefix: str) -> Section:
     if isinstance(result, Risk):
         details = tuple(line for line in explain.details(result).split("\n") if line.strip())
         figure = svg(lambda ax: plots.plot_odds(result, ax), label=_label(result), size=(5.6, 2.9))
-        if result.kind == "upper-bound":
+        if result.bounds:
             count = sum(b.applies and b.measure == "rad" for b in result.bounds)
             figure = svg(
                 lambda ax: plots.plot_bounds(result, ax),

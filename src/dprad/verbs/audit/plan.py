@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dprad.errors import DpradError, number, told, whole
@@ -12,6 +12,7 @@ from dprad.game.question import Question
 from dprad.mechanisms.base import Mechanism
 from dprad.mechanisms.black_box import BlackBox, own_randomness
 from dprad.mechanisms.foreign import as_mechanism, as_subject, by_epsilon
+from dprad.mechanisms.tables import Published
 from dprad.model.guarantees import ADD_REMOVE, REPLACE_ONE, Guarantee, PureDP
 from dprad.numerics.arrays import Column
 from dprad.numerics.random import Seed, seed
@@ -36,6 +37,10 @@ _NO_REPLAY = (
 )
 _NO_EPSILON = (
     "no model-based estimate: the model has no epsilon. Give a function epsilon -> mechanism"
+)
+_SUBTRACTED = (
+    "the model takes tables from which everybody else is subtracted; if there are other people in "
+    "them, leave it out, and bets are learned"
 )
 
 
@@ -118,22 +123,22 @@ class Plan:
         check_claim(claim)
         game = question.table("audit")
         subject = as_subject(run, vectorised).prepared(question)
-        read = subject.read(question)
-        own_randomness(subject, settings.workers)
         in_out = absent is not NOBODY
+        tested, point = as_tested(claim, in_out)
+        thing = subject if model is None else model
+        supposed = Model.of(thing, point[0], question, given=model is not None)
+        # a table is made of whole records
+        whole = isinstance(subject, BlackBox) and supposed is not None and supposed.table
+        read = subject.read(replace(question, query=question.prior.columns) if whole else question)
+        own_randomness(subject, settings.workers)
         if in_out:
             _check_absent(claim, subject, attack)
-        tested, point = as_tested(claim, in_out)
         if isinstance(subject, BlackBox) and subject.vectorised:
             independence.check(subject, read[game.pi > 0], settings.seed)
         told = {
             "attack": attack, "model": model, "query": question.query, "vectorised": vectorised,
             "absent": absent,
         }  # fmt: skip
-        thing = subject if model is None else model
-        if isinstance(thing, Mechanism):
-            thing = thing.prepared(question)
-        supposed = Model.of(thing, point[0], given=model is not None)
         return cls(
             subject, claim, tested, point, question, read, attack, supposed, settings, told, absent
         )
@@ -154,8 +159,11 @@ class Plan:
         always = [] if self.replayable else [_NO_REPLAY]
         if self.tested is not self.claim:
             always.append(CONVERTED)
-        fixed = self.model is not None and self.model.given and self.model.at is None
-        return [*always, _NO_EPSILON] if fixed else always
+        if self.model is None or not self.model.given:
+            return always
+        if self.model.table:
+            return [*always, _SUBTRACTED] if isinstance(self.subject, BlackBox) else always
+        return always if self.model.at is not None else [*always, _NO_EPSILON]
 
     @property
     def replayable(self) -> bool:
@@ -186,11 +194,16 @@ class Model:
     at: Callable[[float], Mechanism] | None
     given: bool
 
+    @property
+    def table(self) -> bool:
+        """Whether it is a table about many people."""
+        return isinstance(self.named, Published)
+
     @classmethod
-    def of(cls, thing: Any, epsilon: float, *, given: bool) -> Model | None:
+    def of(cls, thing: Any, epsilon: float, question: Question, *, given: bool) -> Model | None:
         """From a mechanism, or a function epsilon -> mechanism; None without a likelihood."""
         if isinstance(thing, Mechanism) or not callable(thing):
-            mechanism = as_mechanism(thing, "model")
+            mechanism = as_mechanism(thing, "model").prepared(question)
             if not mechanism.likelihood and not given:
                 return None
             return cls(mechanism, by_epsilon(mechanism), given)
@@ -209,7 +222,7 @@ class Model:
                     f"model takes an object, or a function epsilon -> mechanism, but got the class "
                     f"{thing.__name__}, which needs more than an epsilon ({told(error)})."
                 ) from None
-            return as_mechanism(made, "model")
+            return as_mechanism(made, "model").prepared(question)
 
         return cls(family(min(epsilon, LARGE)), family, given)
 
