@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import html
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from dprad import DpradError, Threat, patients
+from dprad import DpradError, Prior, Threat, assess, patients
 from dprad.data.overview import Seen
 from dprad.show.report.page import html_of
 from dprad.show.scenario import answer, builtin
 from dprad.show.scenario.file import parse
 from dprad.show.web import population
-from dprad.show.web.population import PROMISE, from_file, of_scenario, picked, released
+from dprad.show.web.population import PROMISE, from_file, of_scenario, picked, released, toml_of
 from dprad.show.web.question import Question, Told
 from dprad.verbs.attackers import standard
 
@@ -47,6 +48,29 @@ def test_the_verdict_is_that_of_the_scenario(releases, worst):
     )  # fmt: skip
     report = html.unescape(html_of(answer(asked.scenario(), plans=False, audits=False)))
     assert page.verdict.word in report
+
+
+@pytest.mark.parametrize("reads", ["", "b"])
+def test_tables_of_numbers(reads):
+    """Offered where there are numbers; the scenario file that the page gives asks the same."""
+    one = population.uniform(20)
+    pairs = {("x", 5): 3, ("y", 5): 1, ("x", 25): 2}
+    prior = Prior.from_counts(pairs, columns=["a", "b"])
+    place = replace(one, prior=prior) if reads else one
+    offered = population.readable(place)
+    for kind in ("histogram", "sums", "mean"):
+        assert offered[kind] == (reads,)
+        release = released(place, kind, 1.0, reads=reads, neighbours="add-remove")
+        risk = assess(release.subject(place.prior, Threat()), prior=place.prior, trials=500)
+        assert 0 < risk.rad < 1
+        lines = [f"{k} = {toml_of(v)}" for k, v in release.keys.items()]
+        begin = "[population]\nuniform = 20\n[[releases]]\n"
+        if not reads:
+            again = parse(begin + "\n".join(lines), name="again", folder=Path())
+            assert again.releases[0].numbers == release.numbers
+    assert "histogram" not in population.readable(PLACE)
+    several = released(PLACE, "marginals", 1.0, neighbours="add-remove")
+    assert several.keys["marginals"] == [[name] for name in PLACE.prior.columns]
 
 
 def test_a_scenario_comes_back_as_it_was(tmp_path):

@@ -16,7 +16,6 @@ from dprad.model.threats import Threat
 from dprad.show.scenario.release import Release
 from dprad.show.web.field import field, key
 from dprad.show.web.population import (
-    COUNTS,
     PROMISE,
     PROMISED,
     SLIDERS,
@@ -27,6 +26,7 @@ from dprad.show.web.population import (
     readable,
     released,
 )
+from dprad.show.web.tables import TABLES
 
 NEIGHBOURS: dict[str, str] = {
     REPLACE_ONE: "one record is replaced",
@@ -174,7 +174,7 @@ class Releases:
             delta = self.given("delta", k, 0.0)
             box = ui.input_numeric(key("delta", k), "delta", delta, min=0, max=1, step=1e-6)
             parts.append(field("delta", box))
-        if mechanism == COUNTS or mechanism in PROMISED:
+        if mechanism in TABLES or mechanism in PROMISED:
             old = self.given("neighbours", k, REPLACE_ONE)
             radio = ui.input_radio_buttons(
                 key("neighbours", k), "Neighbouring tables", NEIGHBOURS, selected=old
@@ -203,7 +203,7 @@ class Releases:
             here, mechanism, float(value), reads=reads, delta=float(delta or 0.0),
             neighbours=neighbours,
         )  # fmt: skip
-        if made.mechanism in (None, COUNTS):
+        if made.mechanism is None or made.mechanism in TABLES:
             made.subject(here.prior, Threat())  # refuses a delta above 1 and the like
         return made
 

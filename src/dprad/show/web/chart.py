@@ -18,7 +18,6 @@ from dprad.show.scenario.release import Release
 from dprad.show.web.controls import Controls
 from dprad.show.web.field import field
 from dprad.show.web.population import (
-    COUNTS,
     PROMISE,
     PROMISED,
     SLIDERS,
@@ -78,7 +77,7 @@ def _others(population: Population, release: Release) -> list[str]:
     columns = population.prior.columns
     reads = release.query if isinstance(release.query, str) else ""
     place = reads if reads in columns and len(columns) > 1 else ""
-    able = [n for n, at in readable(population).items() if place in at and n != COUNTS]
+    able = [n for n, at in readable(population).items() if place in at and n not in TABLES]
     return [
         name for name in (*PROMISED, *able) if parameter_of(population, name) == release.parameter
     ]

@@ -19,14 +19,13 @@ from dprad.model.priors import Prior
 from dprad.model.threats import Threat
 from dprad.show.scenario.file import Scenario
 from dprad.show.scenario.release import Release
+from dprad.show.web import tables
 
 # Promises and releases of a scenario stand in the menu of mechanisms.
 PROMISE, RELEASE = "promise", "release"
 # promises without a mechanism, by what sets their noise, and their titles
 PROMISED = {PROMISE: EPSILON.name, "promise-mu": MU.name, "promise-rho": RHO.name}
 _TITLES = ("epsilon, delta", "mu (Gaussian DP)", "rho (zero-concentrated DP)")
-# The table release that is offered, with noise whose risk is exact at once.
-COUNTS, NOISE = "counts", "geometric"
 # The range of the slider of each parameter.
 SLIDERS = {name: p.slider for name, p in catalogue.NUMBERS.items() if p.slider is not None}
 # Limits on uploaded files.
@@ -172,7 +171,7 @@ def readable(population: Population) -> dict[str, tuple[str, ...]]:
         for name in catalogue.FAMILIES
         if any(name in able[place] for place in places)
     }
-    return own | {COUNTS: places}
+    return own | tables.places(prior, (prior.size or 0) <= MANY)
 
 
 def _able(prior: Prior, place: str) -> set[str]:
@@ -234,11 +233,8 @@ def released(
         return Release(title, None, {**numbers, "neighbours": neighbours}, None)
     columns = population.prior.columns
     several = len(columns) > 1
-    if mechanism == COUNTS:
-        by = [reads] if reads else list(columns)
-        about = {"by": by, "noise": NOISE, name: value, "neighbours": neighbours}
-        title = f"counts by {', '.join(by)} ({NOISE} noise, {neighbours})"
-        return Release(title, COUNTS, about, None)
+    if mechanism in tables.TABLES:
+        return tables.table(population.prior, mechanism, reads, {name: value}, neighbours)
     query = reads or (list(columns) if several else None)
     of = f" of {reads or 'the whole record'}" if several else ""
     return Release(f"{catalogue.card(mechanism).title}{of}", mechanism, {name: value}, query)
