@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from dprad.verbs.calibrate import calibrate
     from dprad.verbs.compare import compare
     from dprad.verbs.least_error import least_error
+    from dprad.verbs.outsider import simulate_outsider
     from dprad.verbs.simulate import simulate
     from dprad.verbs.worst_prior import worst_prior
 
@@ -93,6 +94,7 @@ __all__ = [
     "scenario",
     "show_records",
     "simulate",
+    "simulate_outsider",
     "training_risks",
     "worst_prior",
 ]
@@ -103,6 +105,7 @@ _HOME = {
     "Ledger": "show.ledger",
     **{verb: f"verbs.{verb}" for verb in ("assess", "audit", "by_group", "calibrate", "compare")},
     **{verb: f"verbs.{verb}" for verb in ("least_error", "simulate", "worst_prior")},
+    "simulate_outsider": "verbs.outsider",
     "audit_outputs": "verbs.audit.recorded",
     **dict.fromkeys(["training_risks", "TrainingRisk"], "training.risks"),
     **dict.fromkeys(["DpradError", "show_records"], "errors"),
