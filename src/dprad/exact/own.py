@@ -369,9 +369,8 @@ def _one(part: Factor, points: Column, mass: FloatArray, sampling: Sampling) -> 
 def _tables(mechanism: Published, points: Column, mass: FloatArray, sampling: Sampling) -> Own:
     if mechanism.shown:
         found = of_values(replace(mechanism, shown=0.0), points, mass, sampling)
-        mean, most = (
-            x + mechanism.shown * (complements(mass) - x) for x in (found.rad, found.high)
-        )
+        told, rest = mechanism.shown, complements(mass)
+        mean, most = (x + told * (rest - x) for x in (found.rad, found.high))
         kind = "estimate" if found.kind == "estimate" else "upper-bound"
         return replace(found, rad=mean, high=most, kind=kind)
     if mechanism.silent:

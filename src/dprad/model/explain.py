@@ -183,10 +183,9 @@ def _tables(kind: str, plain: dict[str, Any]) -> str:
     who = f" where {plain['where']}" if "where" in plain else ""
     amount = [f"{n} {_short(plain[n])}" for n in ("epsilon", "rho", "scale") if n in plain]
     near = f", {plain['neighbours']}" if "neighbours" in plain and "scale" not in plain else ""
-    often = f", {plain['times']:,} times" if "times" in plain else ""
-    keys = [f", keys by {n} {_short(plain[n])}" for n in ("threshold", "delta") if n in plain]
-    rest = f"{near}{often}{''.join(keys)}"
-    return f"{what}{cells}{who} ({plain['noise']} noise, {listed(amount)}{rest})"
+    rest = [f", {plain['times']:,} times"] if "times" in plain else []
+    rest += [f", keys by {n} {_short(plain[n])}" for n in ("threshold", "delta") if n in plain]
+    return f"{what}{cells}{who} ({plain['noise']} noise, {listed(amount)}{near}{''.join(rest)})"
 
 
 def _short(value: float) -> str:
