@@ -8,6 +8,7 @@ a small regression. What they say only affects how fast evidence grows, never it
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -18,7 +19,7 @@ import numpy as np
 
 from dprad.numerics.arrays import FloatArray, IntArray
 from dprad.verbs.audit.coordinates import Rows
-from dprad.verbs.audit.mixture import Mixture, mixture
+from dprad.verbs.audit.mixture import mixture
 from dprad.verbs.audit.tables import differing
 
 Score = Callable[[Rows], FloatArray]
@@ -34,10 +35,8 @@ SMALL, STEPS, HEAVIEST = 400, 15, 1.5
 # Outputs that the weights of the mixture alone count for.
 TRUST = 32.0
 # Outputs from which trees are grown, and from which the mixture is not alone; folds in which
-# learners are tried.
+# learners are tried (beyond that many, two suffice).
 GROWN, ALONE, FOLDS = 400, 800, 4
-# Outputs from which two folds suffice.
-MANY = 2000
 
 
 # -- logistic regression ---------------------------------------------------------------------------
@@ -136,12 +135,11 @@ def _newton(
 # -- trees -----------------------------------------------------------------------------------------
 def trees(rows: Rows, secret: IntArray, seed: int) -> Score:
     """Boosted trees on the coordinates; nothing without scikit-learn, or for few outputs."""
+    if len(rows) < GROWN or len(np.unique(secret)) < 2:
+        return _silent
     try:
         from sklearn.ensemble import HistGradientBoostingClassifier
-        from threadpoolctl import threadpool_limits
     except ImportError:
-        return _silent
-    if len(rows) < GROWN or len(np.unique(secret)) < 2:
         return _silent
     width = rows.numbers.shape[1]
     chosen = differing(rows.numbers, secret, WIDEST)
@@ -158,11 +156,11 @@ def trees(rows: Rows, secret: IntArray, seed: int) -> Score:
             raw = np.pad(raw, ((0, 0), (0, width - raw.shape[1])), constant_values=np.nan)
         return np.clip(raw[:, chosen], -1e300, 1e300)
 
-    with threadpool_limits(1):  # threads that wait for each other take minutes on a busy machine
+    with _one_thread(grown=True):
         model.fit(table(rows), secret)
 
     def score(rows: Rows) -> FloatArray:
-        with threadpool_limits(1):
+        with _one_thread(grown=True):
             odds = model.decision_function(table(rows))
             return np.asarray(np.clip(odds, -FARTHEST, FARTHEST))
 
@@ -222,31 +220,38 @@ def alone(rows: Rows, secret: IntArray, bound: float, extra: tuple[Score, ...] =
     return Predictor((found,), np.array([0.0, 1.0]), np.zeros(0), found.shares)
 
 
-def _one_thread() -> Any:
+def _one_thread(grown: bool = False) -> Any:
     """For small tables: threads that wait for each other take minutes where others work too."""
+    controller = _threads(grown)
+    return nullcontext() if controller is None else controller.limit(limits=1)
+
+
+@functools.cache
+def _threads(grown: bool) -> Any:  # noqa: ARG001
+    """The libraries that start threads, with those of scikit-learn once trees are `grown`. To find
+    them takes tens of milliseconds.
+    """
     try:
-        from threadpoolctl import threadpool_limits  # comes with scikit-learn
+        from threadpoolctl import ThreadpoolController  # comes with scikit-learn
     except ImportError:
-        return nullcontext()
-    return threadpool_limits(1)
+        return None
+    return ThreadpoolController()
 
 
 def _together(
     rows: Rows, secret: IntArray, seed: int, extra: tuple[Score, ...], bound: float
 ) -> Predictor:
-    folds = FOLDS if len(rows) < MANY else 2
+    folds = FOLDS if len(rows) < ALONE else 2
     fold = np.random.default_rng(seed).permutation(len(rows)) % folds
 
-    def fits(rows: Rows, secret: IntArray) -> tuple[Mixture, list[Score]]:
-        others = [fit(rows, secret, seed) for fit in LEARNERS.values()]
-        return mixture(rows, secret, extra, bound), others
-
+    first = mixture(rows, secret, extra, bound)
+    others = [fit(rows, secret, seed) for fit in LEARNERS.values()]
     x = np.ones((len(rows), 2 + len(LEARNERS)))
     for k in range(folds):
         inside = fold != k
-        held = rows.take(~inside)
-        first, others = fits(rows.take(inside), secret[inside])
-        scores: list[Score] = [first, *others]
+        held, some = rows.take(~inside), rows.take(inside)
+        scores: list[Score] = [mixture(some, secret[inside], extra, bound, first.awake)]
+        scores += [fit(some, secret[inside], seed) for fit in LEARNERS.values()]
         for j, score in enumerate(scores, start=1):
             x[~inside, j] = np.clip(score(held), -FARTHEST, FARTHEST)
     # the calibration, too, must not see what it is judged by
@@ -255,7 +260,6 @@ def _together(
         inside = fold != k
         tried[~inside] = x[~inside] @ _stack(x[inside], secret[inside])
     weights = _stack(x, secret)
-    first, others = fits(rows, secret)
     carried = np.abs(x * weights)[:, 1:].mean(axis=0)
     total = float(carried.sum()) or 1.0
     shares = {n: s * carried[0] / total for n, s in first.shares.items()}

@@ -31,6 +31,8 @@ HALVED, DEPTHS, LEAST = 4, (0, 6, 4, 3, 2), 4
 EDGED = 1.0
 # Models that weigh less than this are left out.
 LIGHT = 1e-3
+# Models that weigh less are not tried again on parts of the same outputs.
+HOPELESS = 1e-6
 LOG_PI = math.log(math.pi)
 
 
@@ -232,6 +234,17 @@ class Mixture:
             total[model.name] += weight
         return total
 
+    @property
+    def awake(self) -> frozenset[str]:
+        """Names of the models that are not hopeless, those between edges included."""
+        found: set[str] = set()
+        for model, weight in zip(self.models, self.weights.tolist(), strict=True):
+            if weight >= HOPELESS:
+                found.add(model.name)
+                if isinstance(model.chance, _Edged):
+                    found |= model.chance.between.awake
+        return frozenset(found)
+
     def __call__(self, rows: Rows) -> FloatArray:
         """Log-odds of the second record."""
         chance = np.clip(self.chances(rows), 1e-15, 1.0 - 1e-15)
@@ -251,17 +264,34 @@ class Mixture:
         return np.asarray(chance / total)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Edged:
+    """What is allowed between edges, something else beyond one or more of them."""
+
+    edges: Edges
+    between: Mixture
+
+    def __call__(self, rows: Rows) -> FloatArray:
+        return self.edges(rows, self.between.chances(rows))
+
+
 def mixture(
-    rows: Rows, secret: IntArray, extra: tuple[Table, ...] = (), bound: float = math.inf
+    rows: Rows,
+    secret: IntArray,
+    extra: tuple[Table, ...] = (),
+    bound: float = math.inf,
+    only: frozenset[str] | None = None,
 ) -> Mixture:
     """Fit all models and weigh them by their evidence. `extra` scores are known beforehand; the
-    claim allows log-odds up to the `bound`.
+    claim allows log-odds up to the `bound`. `only` some models may be asked for, by name.
 
     Costs about 20 ms for some hundred outputs of a few numbers, and grows with both.
     """
     models: list[_Model] = []
     inside: list[_Model] = []
     for name, table in tables(rows, secret, extra):
+        if only is not None and name not in only:
+            continue
         x = table(rows)
         if not 1 < x.shape[1] <= WIDEST:
             continue
@@ -269,19 +299,14 @@ def mixture(
             models.append(_Model(name, table, f.chance, f.evidence))
             inside.append(_Model(name, table, f.allowed, f.inside))
     many = math.log(len(PENALTIES))  # each kind weighs the same beforehand
-    boxes, counts = _Boxes.of(rows, secret), _Counts.of(rows, secret)
-    models.append(_Model("boxes", None, boxes, boxes.box.evidence + many))
+    counts = _Counts.of(rows, secret)
     models.append(_Model("counts", None, counts, counts.evidence + many))
-    if inside:
-        models.append(_with_edges(rows, secret, Mixture.of(inside)))
+    if only is None or "boxes" in only:
+        boxes = _Boxes.of(rows, secret)
+        models.append(_Model("boxes", None, boxes, boxes.box.evidence + many))
+    if inside and (only is None or "edges" in only):
+        between = Mixture.of(inside)
+        edges = Edges.of(rows, secret, between.chances(rows))
+        log = between.evidence + edges.evidence + EDGED
+        models.append(_Model("edges", None, _Edged(edges, between), log))
     return Mixture.of(models)
-
-
-def _with_edges(rows: Rows, secret: IntArray, between: Mixture) -> _Model:
-    """What is allowed between edges, something else beyond one or more of them."""
-    edges = Edges.of(rows, secret, between.chances(rows))
-
-    def chance(rows: Rows) -> FloatArray:
-        return edges(rows, between.chances(rows))
-
-    return _Model("edges", None, chance, between.evidence + edges.evidence + EDGED)

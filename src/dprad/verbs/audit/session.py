@@ -24,7 +24,7 @@ from dprad.verbs.audit.learners import Predictor, Score, together
 
 # Learners are trained first after this many calls, anew when there are that many times as many (up
 # to a thousand calls, and beyond), and see at most MOST.
-FIRST, OFTEN, RARELY, MOST = 32, 1.25, 1.7, 20_000
+FIRST, OFTEN, RARELY, MOST = 16, 1.25, 1.3, 20_000
 # Thresholds that are tried, and by how many deviations they must look clear.
 THRESHOLDS, CAUTION = 100, 0.5
 # Epsilons at which wealth is read first.

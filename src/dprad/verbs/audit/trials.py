@@ -33,7 +33,7 @@ from dprad.verbs.audit.supports import support_bets
 from dprad.verbs.audit.tally import Tally
 
 # Sizes of chunks: they double after every few, from the first to the largest.
-FIRST, LARGEST, DOUBLE = 16, 16_384, 8
+FIRST, LARGEST, DOUBLE = 16, 16_384, 16
 # Calls of a chunk whose outputs are remembered, and the least number of chunks run again.
 REMEMBERED, AGAIN = 64, 4
 # Seconds that running chunks again may take, and the share of all calls that are run again even if
