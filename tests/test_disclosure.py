@@ -866,7 +866,7 @@ def test_names_of_classes_made_from_values_are_not_told():
 
 def test_monstrous_sizes_are_one_sentence():
     with pytest.raises(DpradError, match="may be used"):
-        Prior.uniform(10**12)
+        dprad.assess(dprad.mechanisms.Laplace(epsilon=1.0), prior=Prior.uniform(10**12))
     with pytest.raises(DpradError, match="too many to count"):
         Prior.from_counts({1: 1}, domain=range(10**20))
 

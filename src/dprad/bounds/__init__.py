@@ -22,7 +22,7 @@ from dprad.bounds.static import proposition_g
 from dprad.bounds.total_variation import theorem_1
 from dprad.bounds.tradeoff import proposition_1, theorem_3, theorem_3_finite
 from dprad.bounds.unified import theorem_c
-from dprad.game.game import Classes, Game
+from dprad.game.game import Game
 from dprad.model.guarantees import REPLACE_ONE, GaussianDP, Guarantee
 from dprad.model.results import Bound
 
@@ -125,7 +125,7 @@ def evaluate(guarantee: Guarantee, game: Game) -> tuple[Bound, ...]:
     """Every row of the table for this promise and game."""
     replaced = guarantee.replace_one()
     facts = {
-        "finite": isinstance(game, Classes),
+        "finite": game.count is not None,
         "nothing": game.nothing_known,
         "classes": game.singletons,
         "uniform": game.uniform,

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from dprad.game.game import Classes
+from dprad.game.game import Classes, Even
 from dprad.model.guarantees import Guarantee
 from dprad.model.privacy_loss import PrivacyLoss
 from dprad.numerics.arrays import FloatArray, complements
@@ -62,14 +62,14 @@ class _Polygon:
         )
 
 
-def proposition_f(guarantee: Guarantee, game: Classes) -> float:
+def proposition_f(guarantee: Guarantee, game: Classes | Even) -> float:
     """O(u log K) per evaluation for u distinct probabilities.
 
     About a thousand evaluations; of more than `COARSE` probabilities, the search takes neighbours
     together at their mean, and only its result is evaluated on all of them.
     """
-    pi, times = np.unique(game.probabilities, return_counts=True)
-    if len(game.probabilities) == 1:
+    pi, times = game.levels
+    if game.count == 1:
         return 0.0
     polygon = _Polygon.of(guarantee.directions[0])
     steepest = float(polygon.hit_slope[0])

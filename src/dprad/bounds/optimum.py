@@ -21,9 +21,9 @@ from __future__ import annotations
 import numpy as np
 
 from dprad.bounds.profile import least_over_points
-from dprad.game.game import Classes
+from dprad.game.game import Classes, Even
 from dprad.model.guarantees import Guarantee
-from dprad.numerics.arrays import FloatArray, complements, unlike
+from dprad.numerics.arrays import FloatArray, IntArray, complements
 
 # Number of values of V among which the best bracket is searched.
 GRID = 48
@@ -31,10 +31,9 @@ GRID = 48
 CANCELLED = 1e-15
 
 
-def theorem_b(guarantee: Guarantee, game: Classes) -> float:
+def theorem_b(guarantee: Guarantee, game: Classes | Even) -> float:
     """The optimum at the promised point, or its least over a profile. O(m log m)."""
-    f, differ = _brackets(game), unlike(game.probabilities)
-    k = np.arange(1, len(f) + 1)
+    (k, f), differ = _brackets(game), _differ(game)
 
     def at(epsilon: float, delta: float) -> float:
         if epsilon == 0.0:
@@ -47,36 +46,51 @@ def theorem_b(guarantee: Guarantee, game: Classes) -> float:
     return least_over_points(guarantee, at)
 
 
-def inverse_b(rad: float, game: Classes, delta: float) -> float:
+def inverse_b(rad: float, game: Classes | Even, delta: float) -> float:
     """The epsilon at which Theorem B reaches `rad`: less is impossible. Infinite if none does.
 
     ``log(1 + min_{k: F_k > v} k v/(F_k - v))``, ``v = (rad - delta (1-kappa))/(1 - delta)``, or 0.
     """
-    f = _brackets(game)
+    k, f = _brackets(game)
     if delta >= 1.0:
         return 0.0
-    v = max(0.0, (rad - delta * unlike(game.probabilities)) / (1.0 - delta))
-    k = np.arange(1, len(f) + 1)
+    v = max(0.0, (rad - delta * _differ(game)) / (1.0 - delta))
     above = f > v
     if not above.any():
         return float("inf")
     return float(np.log1p(np.min(k[above] * v / (f[above] - v))))
 
 
-def _brackets(game: Classes) -> FloatArray:
-    """F_k for k = 1 .. m. O(m log m)."""
-    pi = np.sort(game.probabilities)[::-1]
+def _brackets(game: Classes | Even) -> tuple[IntArray, FloatArray]:
+    """Some k, and F_k: at the first and the last of equally likely classes. Between them F_k is
+    linear in k, so that s F_k/(s + k) and k v/(F_k - v) are monotone. O(m log m).
+    """
+    levels, count = game.levels
+    pi, times = levels[::-1], count[::-1]
     # D_k = F_k - F_{k-1} = pi_k (1 - R_k) + pi_{k-1} R_k: sums of positive terms, no cancellation
-    head, tail = np.cumsum(pi)[:-1], np.cumsum(pi[::-1])[::-1][1:]
-    return np.asarray(np.r_[0.0, np.cumsum(pi[1:] * head + pi[:-1] * tail)])
+    mass = pi * times
+    before, after = np.r_[0.0, np.cumsum(mass)[:-1]], np.r_[np.cumsum(mass[::-1])[::-1][1:], 0.0]
+    last = np.r_[0.0, pi[:-1]]
+    first = pi * before + last * (after + mass)
+    more = (times - 1) * pi * (before + mass + after)  # of the next ones of the same probability
+    first[0] = 0.0
+    f = np.cumsum(np.stack([first, more], axis=1).reshape(-1))
+    k = np.cumsum(np.stack([np.ones_like(times), times - 1], axis=1).reshape(-1))
+    return k, f
 
 
-def proposition_w(guarantee: Guarantee, game: Classes) -> float:
+def _differ(game: Classes | Even) -> float:
+    """Probability that two draws are of different classes."""
+    pi, times = game.levels
+    return min(1.0, float(times @ (pi * complements(pi, times))))
+
+
+def proposition_w(guarantee: Guarantee, game: Classes | Even) -> float:
     """Water-filling: one convex parameter. O(distinct probabilities) per evaluation."""
     from scipy.optimize import minimize_scalar
 
-    pi, times = np.unique(game.probabilities, return_counts=True)
-    if len(game.probabilities) == 1:
+    pi, times = game.levels
+    if game.count == 1:
         return 0.0
     rest = complements(pi, times)
     # the least probability of another class

@@ -11,7 +11,7 @@ import numpy as np
 
 from dprad.bounds.profile import least_over_points
 from dprad.bounds.tradeoff import point_tv
-from dprad.game.game import Classes
+from dprad.game.game import Classes, Even
 from dprad.model.guarantees import Guarantee
 from dprad.numerics.arrays import complements
 
@@ -22,11 +22,14 @@ def _gamma(epsilon: float, delta: float, m: int) -> float:
     return (m - 1) * (float(-np.expm1(-epsilon)) + delta * m * shrink) / (1.0 + (m - 1) * shrink)
 
 
-def theorem_4(guarantee: Guarantee, game: Classes) -> float:
+def theorem_4(guarantee: Guarantee, game: Classes | Even) -> float:
     """The filled budget. O(m log m) for a point, as much again for each point of a profile."""
-    pi = np.sort(game.probabilities)[::-1]  # also the order of pi (1 - pi): at most one exceeds 1/2
-    m, rest = len(pi), complements(pi)
-    spent, gained = np.r_[0.0, np.cumsum(rest)], np.r_[0.0, np.cumsum(pi * rest)]
+    # likeliest first, also the order of pi (1 - pi): at most one exceeds 1/2. Among equal records
+    # it makes no difference how many are filled, so all are or none
+    levels, count = game.levels
+    pi, times = levels[::-1], count[::-1]
+    m, rest = game.count, complements(pi, times)
+    spent, gained = (np.r_[0.0, np.cumsum(times * each)] for each in (rest, pi * rest))
     ahead = np.r_[pi, 0.0]  # the likeliest of the unfilled records
 
     def at(epsilon: float, delta: float) -> float:
@@ -38,7 +41,7 @@ def theorem_4(guarantee: Guarantee, game: Classes) -> float:
     return least_over_points(guarantee, at)
 
 
-def corollary_2(guarantee: Guarantee, game: Classes) -> float:
+def corollary_2(guarantee: Guarantee, game: Classes | Even) -> float:
     """(e - 1 + delta m)/(e + m - 1) (m - 1)/m, for equally likely classes. O(1)."""
-    m = len(game.probabilities)
+    m = game.count
     return least_over_points(guarantee, lambda e, d: _gamma(e, d, m) / m)

@@ -10,20 +10,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from dprad.game.game import Classes
+from dprad.game.game import Classes, Even
 from dprad.model.guarantees import GaussianDP, Guarantee
 
 # Relative error of the power.
 ROUNDING = 1e-12
 
 
-def proposition_g(guarantee: Guarantee, game: Classes) -> float:
+def proposition_g(guarantee: Guarantee, game: Classes | Even) -> float:
     """Power of the test minus 1/m. O(1)."""
     from scipy.special import erf
     from scipy.stats import nct, t
 
-    assert isinstance(guarantee, GaussianDP) and game.probabilities is not None
-    m, r = len(game.probabilities), guarantee.mu
+    assert isinstance(guarantee, GaussianDP)
+    m, r = game.count, guarantee.mu
     if m == 1:
         return 0.0
     if m == 2:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dprad.game.game import Classes, Game
+from dprad.game.game import Classes, Even, Game
 from dprad.game.sets import Sets, starts, tops
 from dprad.model.guarantees import Guarantee
 from dprad.numerics.arrays import FloatArray, complements, distinct
@@ -39,13 +39,14 @@ class Separations:
     """Pairs of classes by the possible masses of a success set that separates them.
 
     `weight` sums to at most 1 - kappa. Masses range over [low, high], or, if `listed` is given,
-    over the values listed for each group.
+    over the values listed for each group, or, if `steps` is, over multiples of 1/steps.
     """
 
     weight: FloatArray
     low: FloatArray
     high: FloatArray
     listed: tuple[FloatArray, ...] | None = None
+    steps: int | None = None
 
 
 def theorem_c(guarantee: Guarantee, game: Game) -> float:
@@ -64,11 +65,16 @@ def theorem_c(guarantee: Guarantee, game: Game) -> float:
 def least_cost(p: FloatArray, q: FloatArray, groups: Separations) -> FloatArray:
     """n(p, q) of each group (rows) and atom (columns)."""
     best = np.sqrt(q) / (np.sqrt(p) + np.sqrt(q))
+    low, high = groups.low[:, None], groups.high[:, None]
+    if groups.steps is not None:
+        # the cost is convex in the mass: the best multiple is next to the best of all
+        below, above = (step(best * groups.steps) / groups.steps for step in (np.floor, np.ceil))
+        nearest = (np.clip(mass, low, high) for mass in (below, above))
+        return np.asarray(np.minimum(*(_cost(p, q, mass) for mass in nearest)))
     if groups.listed is None:
-        return _cost(p, q, np.clip(best, groups.low[:, None], groups.high[:, None]))
+        return _cost(p, q, np.clip(best, low, high))
     rows = []
     for masses in groups.listed:
-        # the cost is convex in the mass: the best listed mass is next to the best of all
         at = np.searchsorted(masses, best)
         below, above = masses[np.maximum(at - 1, 0)], masses[np.minimum(at, len(masses) - 1)]
         rows.append(np.minimum(_cost(p, q, below), _cost(p, q, above)))
@@ -106,16 +112,17 @@ def _minimise(gain: FloatArray, price: FloatArray) -> float:
 # -- which masses tell two classes apart ----------------------------------------------------------
 def separations(game: Game) -> Separations:
     """Groups of pairs. O(m) for the usual threats; every pair separately if there are few."""
+    one = np.ones(1)
+    if isinstance(game, Even):
+        whole = game.values if game.everything_known else None
+        return Separations(one * game.unlike, one * game.least, one * game.most, steps=whole)
     if not isinstance(game, Classes):
-        one = np.ones(1)
         return Separations(one, one * game.least, one * game.most)
     pi, sets = game.probabilities, game.sets
     m = len(pi)
-    if game.everything_known and game.uniform and len(sets.mass) == m:
+    if game.everything_known and game.uniform and len(sets.mass) == m and m > 1:
         # any number of classes, but not all
-        masses = np.arange(1, m) / m if m > 1 else np.ones(1)
-        one = np.ones(1)
-        return Separations(one * game.unlike, masses[:1], masses[-1:], (masses,))
+        return Separations(one * game.unlike, one / m, one * ((m - 1) / m), steps=m)
     if game.singletons and game.nothing_known:
         return _grouped(*_alone(pi, sets))
     counts = np.diff(np.r_[starts(sets.fiber), len(sets.fiber)])

@@ -21,6 +21,8 @@ from dprad.game.sets import tops
 from dprad.mechanisms.grr import GRR
 from dprad.numerics.arrays import FloatArray, IntArray, distinct
 
+METHOD = "closed form for GRR"
+
 
 def closed_form(mechanism: GRR, game: Classes, codes: IntArray, pi: FloatArray) -> Solution | None:
     """The solution, or None if one code belongs to several classes, or passing is not allowed."""
@@ -64,7 +66,7 @@ def closed_form(mechanism: GRR, game: Classes, codes: IntArray, pi: FloatArray) 
     lifted = np.where(guessable, lie * np.where(guessable, heaviest, 0.0) + gap * mass, 0.0)
     everywhere = lie * float(top.sum()) * mechanism.size
     rero = everywhere + float(np.sum(np.maximum(lifted, lie * here) - lie * here))
-    return Solution(rad=rad, success_out=success_out, rero=rero, method="closed form for GRR")
+    return Solution(rad=rad, success_out=success_out, rero=rero, method=METHOD)
 
 
 def _outside(sets: Any, mass: FloatArray) -> FloatArray:

@@ -30,7 +30,7 @@ from dprad.mechanisms.over_time.hashing import LOLOHA
 from dprad.mechanisms.over_time.symbol_chain import DirectChain, SymbolChain
 from dprad.numerics.arrays import FloatArray, IntArray, distinct
 
-_METHOD = "closed form for values that are equally easy to name"
+METHOD = "closed form for values that are equally easy to name"
 # Most reports and symbols for which balls in bins are counted.
 REPORTS, SYMBOLS = 2000, 10**7
 
@@ -52,7 +52,7 @@ def closed_form(
         return None
     named = float(top.sum())
     rad = named * max(capacity - 1.0, 0.0)
-    return Solution(rad=rad, success_out=named, rero=rad + named, method=_METHOD)
+    return Solution(rad=rad, success_out=named, rero=rad + named, method=METHOD)
 
 
 def _tops(game: Classes, kept: IntArray, place: IntArray, values: int) -> FloatArray | None:

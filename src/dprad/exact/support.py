@@ -24,6 +24,8 @@ from dprad.game.sets import Singletons, starts
 from dprad.mechanisms.support import SupportMechanism
 from dprad.numerics.arrays import FloatArray, IntArray, distinct
 
+METHOD = "closed form for support mechanisms"
+
 
 def closed_form(
     mechanism: SupportMechanism, game: Classes, codes: IntArray, pi: FloatArray
@@ -44,7 +46,7 @@ def closed_form(
     np.add.at(rho, codes[kept], pi[kept])
     positive = int(np.count_nonzero(rho))
     if len(sets.index) == 0:
-        return Solution(rad=0.0, success_out=0.0, rero=0.0, method=_METHOD)
+        return Solution(rad=0.0, success_out=0.0, rero=0.0, method=METHOD)
 
     # classes that can be guessed, likeliest first within each fiber, each value once
     order = sets.index
@@ -86,7 +88,7 @@ def closed_form(
     # none of the first `many` classes is in: the first of all is named anyway
     silent = np.where(many > 0, miss[np.maximum(many, 1) - 1], 1.0)
     rero = float(np.sum(named + mass[begin] * silent))
-    return Solution(rad=rad, success_out=success_in - rad, rero=rero, method=_METHOD)
+    return Solution(rad=rad, success_out=success_in - rad, rero=rero, method=METHOD)
 
 
 def _rest(rho: FloatArray, value: IntArray, run: IntArray) -> FloatArray:
@@ -100,8 +102,6 @@ def _rest(rho: FloatArray, value: IntArray, run: IntArray) -> FloatArray:
     left = light.sum() - (upto[1:] - upto[run])
     return np.asarray(np.clip(left + rho[heavy] * (seen[1:] == seen[run]), 0.0, 1.0))
 
-
-_METHOD = "closed form for support mechanisms"
 
 # Most subsets times values enumerated if no closed form applies.
 MAX_ENTRIES = 2**23

@@ -21,8 +21,10 @@ from typing import Any
 import numpy as np
 
 from dprad.errors import DpradError
-from dprad.game.relations import Success, relate
-from dprad.game.sets import Relation, Sets, Singletons, Windows, starts, tops
+from dprad.game.parts import classes, fibers, least_mass, masses, partitions, reach
+from dprad.game.relations import relate
+from dprad.game.sets import Sets, Singletons
+from dprad.model.listing import Equal
 from dprad.model.priors import Prior
 from dprad.model.threats import Threat, target_values
 from dprad.numerics.arrays import (
@@ -34,6 +36,8 @@ from dprad.numerics.arrays import (
     distinct,
 )
 
+# Equally likely values are not listed if there are more than this.
+LARGE = 100_000
 # points at which the window masses of a continuous prior are bracketed
 LINE_POINTS = 20_001
 
@@ -69,12 +73,58 @@ class Game:
         """Whether all classes are equally likely (up to rounding)."""
         return False
 
+    @property
+    def count(self) -> int | None:
+        """The number of classes; None if there is no table of records."""
+        return None
+
     def over(self, pi: FloatArray, fiber: IntArray, sets: Sets) -> Classes:
         """The same numbers over given classes, one per record."""
         same = {f.name: getattr(self, f.name) for f in fields(Game)}
         return Classes(
             **same, pi=pi, probabilities=pi, fiber=fiber, sets=sets, class_of=np.arange(len(pi))
         )
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Even(Game):
+    """So many equally likely classes, one per value, none of them listed: nothing or everything is
+    known, and one value must be named.
+    """
+
+    values: int
+
+    @classmethod
+    def of(cls, values: int, *, known: bool) -> Even:
+        """All numbers follow from how many there are. O(1)."""
+        one, others = 1.0 / values, (values - 1) / values
+        return cls(
+            unlike=others,
+            p_plus=1.0 if known else one,
+            p_minus=0.0 if known else one,
+            least=one,
+            most=others if known else one,
+            nothing_known=not known,
+            everything_known=known,
+            membership=known,
+            singletons=True,
+            values=values,
+        )
+
+    @property
+    def uniform(self) -> bool:
+        """They are."""
+        return True
+
+    @property
+    def count(self) -> int:
+        """The number of classes."""
+        return self.values
+
+    @property
+    def levels(self) -> tuple[FloatArray, IntArray]:
+        """The only probability, and how many classes have it."""
+        return np.array([1.0 / self.values]), np.array([self.values])
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -92,6 +142,17 @@ class Classes(Game):
     sets: Sets
     class_of: IntArray
     forced: BoolArray | None = None
+
+    @property
+    def count(self) -> int:
+        """The number of classes."""
+        return len(self.probabilities)
+
+    @property
+    def levels(self) -> tuple[FloatArray, IntArray]:
+        """The different probabilities of classes, ascending, and how many classes have each."""
+        levels, count = np.unique(self.probabilities, return_counts=True)
+        return levels, count.astype(np.intp, copy=False)
 
     @property
     def asked(self) -> slice:
@@ -173,8 +234,17 @@ def _prepared(prior: Prior, threat: Threat) -> Game:
     return _prepare(prior, threat)
 
 
+@lru_cache(maxsize=1)
+def listed(prior: Prior, threat: Threat) -> Table:
+    """The game of an `Even` question with all its classes, for what needs them one by one."""
+    return _finite(prior, threat)
+
+
 def _prepare(prior: Prior, threat: Threat) -> Game:
-    if prior.probabilities is not None:
+    if isinstance(prior.records, Equal) and prior.records.size > LARGE and _simple(threat):
+        threat.target_columns(prior)  # or an error
+        return Even.of(prior.records.size, known=threat.knows == "everything")
+    if prior.records is not None:
         return _finite(prior, threat)
     if prior.kind == "continuous" and threat.group is None:
         return _continuous(prior, threat)
@@ -193,6 +263,13 @@ def _prepare(prior: Prior, threat: Threat) -> Game:
     )
 
 
+def _simple(threat: Threat) -> bool:
+    """Whether nothing or everything is known, and of whole numbers one must be named."""
+    loss = threat.loss if isinstance(threat.loss, str) else ""
+    alone = loss == "exact" or (loss == "absolute" and threat.eta < 1.0)
+    return alone and threat.knows in ("nothing", "everything") and threat.group is None
+
+
 # -- finite priors -------------------------------------------------------------------------------
 def _finite(prior: Prior, threat: Threat) -> Table:
     """Equal arrays are shared: a game of m records keeps only a few of that length."""
@@ -205,7 +282,7 @@ def _finite(prior: Prior, threat: Threat) -> Table:
     relation = relate(threat, columns, values)
     asked = kept if members is None else np.flatnonzero((pi > 0) & members)
     labels, label = distinct(known[asked])
-    parts = _classes(relation, label, len(labels), target_of[asked], pi[asked])
+    parts = classes(relation, label, len(labels), target_of[asked], pi[asked])
     fiber, signature, mass, class_of_asked = parts
     alone = len(labels) == len(mass)
     class_of = class_of_asked
@@ -226,15 +303,15 @@ def _finite(prior: Prior, threat: Threat) -> Table:
     else:
         sets = relation.sets(fiber, signature, mass)
     nothing_known = len(labels) == 1
-    p_plus, most = _range(sets, fiber)
-    splits = nothing_known and _partitions(sets, len(mass))
+    p_plus, most = reach(sets, fiber)
+    splits = nothing_known and partitions(sets, len(mass))
     spare = relation.spare(fiber, signature) if threat.must_guess else None
     forced = None if spare is None or splits or np.all(spare >= 0) else spare < 0
     asked_mass = parts[2]
     return Table(
         unlike=min(1.0, float(asked_mass @ complements(mass)[: len(asked_mass)])),
         p_plus=p_plus,
-        p_minus=_least_mass(sets, forced, p_plus, splits),
+        p_minus=least_mass(sets, forced, p_plus, splits),
         least=float(sets.mass.min(initial=1.0)),
         most=most,
         nothing_known=nothing_known,
@@ -249,86 +326,12 @@ def _finite(prior: Prior, threat: Threat) -> Table:
         class_of=class_of,
         forced=forced,
         spare=spare,
-        fiber_of=label if every else _fibers(known, labels),
+        fiber_of=label if every else fibers(known, labels),
         target_of=target_of,
         guesses=values,
         right=relation.right,
-        luck=relation.weigh(_masses(target_of[kept], pi[kept], len(values))),
+        luck=relation.weigh(masses(target_of[kept], pi[kept], len(values))),
     )
-
-
-def _classes(
-    relation: Success, label: IntArray, labels: int, code: IntArray, pi: FloatArray
-) -> tuple[IntArray, IntArray, FloatArray, IntArray]:
-    """Fiber, signature and mass of each class, and the class of each record: same fiber, same
-    success sets; ordered by fiber, then along the line.
-    """
-    width = int(relation.signature.max()) + 1
-    own = relation.signature[code] if labels == 1 else label * width + relation.signature[code]
-    key, class_of = distinct(own)
-    mass = pi
-    if key is not own:  # otherwise every record is a class, and they are in order
-        mass = np.minimum(np.bincount(class_of, weights=pi), 1.0)
-    if labels == 1:
-        return np.broadcast_to(np.intp(0), len(key)), key, mass, class_of
-    return key // width, key % width, mass, class_of
-
-
-def _fibers(known: IntArray, labels: IntArray) -> IntArray:
-    """The place of what is known about each record among the labels; -1 if it is not there."""
-    place = np.minimum(np.searchsorted(labels, known), len(labels) - 1)
-    return np.where(labels[place] == known, place, -1)
-
-
-def _masses(code: IntArray, pi: FloatArray, size: int) -> FloatArray:
-    """The probability of each target value."""
-    if len(code) == size and bool(np.all(code[1:] > code[:-1])):
-        return pi
-    return np.bincount(code, weights=pi, minlength=size).astype(float)
-
-
-def _range(sets: Sets, fiber: IntArray) -> tuple[float, float]:
-    """The greatest mass an attack can be right about, and the greatest below everything."""
-    if not len(sets.mass):
-        return 0.0, 0.0
-    best = tops(sets, int(fiber.max()) + 1)
-    total = min(1.0, float(best.sum()))
-    whole = sets.sizes == np.bincount(fiber)[sets.fiber]
-    if np.count_nonzero(whole) < len(best) or len(np.unique(sets.fiber[whole])) < len(best):
-        return total, total
-    # everything is possible; so one fiber must take its second best, which may be a pass
-    second = np.zeros(len(best))
-    np.maximum.at(second, sets.fiber[~whole], sets.mass[~whole])
-    return total, max(0.0, 1.0 - float(np.min(best - second)))
-
-
-def _least_mass(sets: Sets, forced: BoolArray | None, p_plus: float, splits: bool) -> float:
-    """The least mass that a best attack is right about: 0 unless it never helps, or is not
-    allowed, to pass.
-    """
-    if splits:
-        return min(float(sets.mass.min()), p_plus)
-    if forced is None:
-        return 0.0
-    begin = starts(sets.fiber)
-    return min(
-        float(np.minimum.reduceat(sets.mass, begin)[forced[sets.fiber[begin]]].sum()), p_plus
-    )
-
-
-def _partitions(sets: Sets, classes: int) -> bool:
-    """Whether some of the sets (one fiber) partition the classes; then passing never helps."""
-    if isinstance(sets, Singletons):
-        return len(sets.index) == classes
-    if isinstance(sets, Windows):
-        reached = np.zeros(classes + 1, dtype=bool)
-        reached[0] = True
-        for i in np.argsort(sets.low, kind="stable"):
-            reached[sets.high[i]] |= reached[sets.low[i]]
-        return bool(reached[classes])
-    assert isinstance(sets, Relation)
-    # an exact cover is hard to find in general; a single set that covers all is easy
-    return bool(np.any(sets.sizes == classes))
 
 
 # -- continuous priors ---------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import numpy as np
 
 from dprad.data.tables import array, codes, joint_codes, not_numbers
 from dprad.errors import DpradError, column, told
+from dprad.model.listing import Equal
 from dprad.model.predicates import example, holds, is_predicate
 from dprad.model.priors import Prior
 from dprad.model.threats import Threat, target_values
@@ -44,6 +45,14 @@ def distinct_read(prior: Prior, threat: Threat, query: Query | None = None) -> C
         holds(query, prior)  # or an error
         return np.array([0, 1])
     return target_values(prior, columns_read(prior, threat, query))[1]
+
+
+def number_read(prior: Prior, threat: Threat, query: Query | None = None) -> int:
+    """How many different values a mechanism may read."""
+    plain = not _asks(query, prior) and columns_read(prior, threat, query) == prior.columns
+    if isinstance(prior.records, Equal) and plain:
+        return prior.records.size
+    return len(distinct_read(prior, threat, query))
 
 
 def numbers_needed(
@@ -142,10 +151,15 @@ def codes_read(prior: Prior, threat: Threat, query: Query | None, size: int, nam
     else:
         names = columns_read(prior, threat, query)
         code, count = joint_codes([prior.column(c) for c in names])
+    read_all(count, size, name, prior)
+    return code
+
+
+def read_all(count: int, size: int, name: str, prior: Prior) -> None:
+    """Refuse a mechanism for another number of values than it reads."""
     if count != size:
         raise DpradError(
             f"{name} has size {size}, but reads {count} distinct values here. Use size "
             f"{count}, or say with query= which columns it reads (the prior has "
             f"{', '.join(prior.columns)})."
         )
-    return code

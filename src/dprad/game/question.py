@@ -5,11 +5,11 @@ Every verb makes one and passes it on; no other code prepares a game.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dprad.errors import DpradError
-from dprad.game.game import Classes, Game, Table, play
+from dprad.game.game import Classes, Even, Game, Table, listed, play
 from dprad.game.query import (
     Query,
     codes_read,
@@ -38,16 +38,24 @@ class Question:
         threat = Threat() if threat is None else threat
         return cls(prior, threat, query, play(prior, threat))
 
+    @property
+    def listed(self) -> Question:
+        """The same with all classes of a finite game; itself unless they were only counted."""
+        if not isinstance(self.game, Even):
+            return self
+        return replace(self, game=listed(self.prior, self.threat))
+
     def table(self, who: str) -> Table:
         """The finite game; a `DpradError` that names `who` if there is none."""
-        if not isinstance(self.game, Table):
+        game = self.listed.game
+        if not isinstance(game, Table):
             raise DpradError(
                 f"{who} needs a prior that is a table of records, but the prior is "
                 f"{self.prior.kind}."
             )
         if self.threat.group is not None:
             raise DpradError(f"{who} asks about everybody: leave out the group of the threat.")
-        return self.game
+        return game
 
     @property
     def labels(self) -> Column | None:

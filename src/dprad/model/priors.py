@@ -20,15 +20,13 @@ from dprad.data.tables import count
 from dprad.data.text import Written
 from dprad.errors import DpradError, column, one_of, whole
 from dprad.model.continuous import between, continuous_range
+from dprad.model.listing import Equal, Listed, alike
 from dprad.model.missing import POLICIES, Missing, settled
 from dprad.model.records import normalised, split, weights_of
-from dprad.numerics.arrays import Column, FloatArray, unlike
-from dprad.runtime.memory import need
+from dprad.numerics.arrays import Column, FloatArray
 
 # A sum of probabilities this close to one is a rounding error, and is renormalised.
 SUM_TOLERANCE = 1e-9
-# Bytes per record while a question is answered.
-RECORD = 180
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -39,11 +37,8 @@ class Prior:
     ----------
     columns
         Names of the columns of a record.
-    support
-        The records, sorted by their columns: an array of values if there is one column, a
-        structured array (``support["age"]``) if there are several. None if not finite.
-    probabilities
-        One per record. None if not finite.
+    records
+        The records and their probabilities; None if not finite.
     continuous_on
         ``(distribution, low, high)`` of a continuous prior, else None.
     rows
@@ -62,22 +57,18 @@ class Prior:
     """
 
     columns: tuple[str, ...]
-    support: Column | None
-    probabilities: FloatArray | None
+    records: Listed | Equal | None
     continuous_on: tuple[Any, float, float] | None = field(default=None, kw_only=True)
     rows: int | None = field(default=None, kw_only=True)
     missing: Missing | None = field(default=None, kw_only=True)
     whole: bool = field(default=False, kw_only=True)
 
-    def __post_init__(self) -> None:
-        for values in (self.support, self.probabilities):
-            if values is not None:
-                values.setflags(write=False)
-
     # -- constructors --------------------------------------------------------------------------
     @classmethod
     def uniform(cls, size: int) -> Prior:
         """The values 0 .. size-1, equally likely: a finite prior.
+
+        They are listed only where a question needs them one by one, so that there may be very many.
 
         Parameters
         ----------
@@ -91,8 +82,7 @@ class Prior:
 
         """
         m = whole(size, "size", low=1, hint="It is the number of possible values.")
-        need(RECORD * m, f"A table of {m:,} values", "Choose fewer values.")
-        return cls(("value",), np.arange(m), np.full(m, 1.0 / m))
+        return cls(("value",), Equal(m))
 
     @classmethod
     def from_probabilities(
@@ -267,7 +257,7 @@ class Prior:
 
         """
         a, b = continuous_range(distribution, low, high)
-        return cls(("value",), None, None, continuous_on=(distribution, a, b))
+        return cls(("value",), None, continuous_on=(distribution, a, b))
 
     @classmethod
     def unknown(cls) -> Prior:
@@ -284,7 +274,7 @@ class Prior:
         'unknown'
 
         """
-        return cls((), None, None)
+        return cls((), None)
 
     @classmethod
     def _of(
@@ -294,37 +284,49 @@ class Prior:
         weights: FloatArray,
         domain: Iterable[Any] | Mapping[str, Iterable[Any]] | None = None,
     ) -> Prior:
-        return cls(columns, *normalised(columns, arrays, weights, domain))
+        return cls(columns, Listed(*normalised(columns, arrays, weights, domain)))
 
     # -- properties ----------------------------------------------------------------------------
     @property
+    def support(self) -> Column | None:
+        """The records, sorted by their columns: an array of values if there is one column, a
+        structured array (``support["age"]``) if there are several. None if not finite.
+        """
+        return None if self.records is None else self.records.support
+
+    @property
+    def probabilities(self) -> FloatArray | None:
+        """One per record. None if not finite."""
+        return None if self.records is None else self.records.probabilities
+
+    @property
     def kind(self) -> str:
         """``"finite"``, ``"continuous"`` or ``"unknown"``."""
-        if self.probabilities is not None:
+        if self.records is not None:
             return "finite"
         return "unknown" if self.continuous_on is None else "continuous"
 
     @property
     def size(self) -> int | None:
         """Number of records in the support; None if not finite."""
-        return None if self.probabilities is None else len(self.probabilities)
+        return None if self.records is None else self.records.size
 
     @property
     def table(self) -> FloatArray:
         """The probabilities of a finite prior; a `DpradError` for any other."""
-        if self.probabilities is None:
+        if self.records is None:
             raise DpradError(f"a table of records is needed here, but the prior is {self.kind}.")
-        return self.probabilities
+        return self.records.probabilities
 
     @property
     def kappa(self) -> float:
         """Probability that two independent draws are the same record; 0 if not finite."""
-        return 0.0 if self.probabilities is None else min(1.0, float(np.sum(self.probabilities**2)))
+        return 0.0 if self.records is None else self.records.kappa
 
     @property
     def unlike(self) -> float:
         """Probability that two independent draws differ: ``1 - kappa``, without cancellation."""
-        return 1.0 if self.probabilities is None else unlike(self.probabilities)
+        return 1.0 if self.records is None else self.records.unlike
 
     @property
     def doubt(self) -> str:
@@ -361,10 +363,11 @@ class Prior:
         ['no', 'yes']
 
         """
-        if self.support is None:
+        support = self.support
+        if support is None:
             raise DpradError(f"column needs a table of records, but the prior is {self.kind}.")
         column(name, self.columns, name="column")
-        return self.support if len(self.columns) == 1 else self.support[name]
+        return support if len(self.columns) == 1 else support[name]
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Prior):
@@ -375,12 +378,10 @@ class Prior:
             return False
         if self.continuous_on is not None or other.continuous_on is not None:
             return self.continuous_on == other.continuous_on
-        return _alike(self.support, other.support) and _alike(
-            self.probabilities, other.probabilities
-        )
+        return alike(self.records, other.records)
 
     def __hash__(self) -> int:
-        ends = () if self.probabilities is None else tuple(self.probabilities[[0, -1]].tolist())
+        ends = () if self.records is None else self.records.ends
         return hash((self.columns, self.rows, self.size, ends))
 
     def _repr_html_(self) -> str:
@@ -394,9 +395,3 @@ class Prior:
         if self.continuous_on is not None:
             return f"Prior(continuous on [{self.continuous_on[1]:g}, {self.continuous_on[2]:g}])"
         return "Prior(unknown)"
-
-
-def _alike(a: Column | None, b: Column | None) -> bool:
-    if a is None or b is None:
-        return a is b
-    return a.dtype == b.dtype and bool(np.all(a == b))

@@ -10,8 +10,9 @@ import numpy as np
 from dprad import bounds
 from dprad.errors import DpradError, number, whole
 from dprad.exact import Sampling, solve, solve_continuous
+from dprad.exact.even import answers, own_even, solve_even
 from dprad.exact.own import Own, own_risks, promise_of, promised_tv
-from dprad.game.game import Classes, Game, play
+from dprad.game.game import Classes, Even, Game, play
 from dprad.game.query import Query
 from dprad.game.question import Posed, Question
 from dprad.mechanisms.base import Mechanism
@@ -127,6 +128,8 @@ def answer(subject: Any, question: Question, sampling: Sampling, *, own: bool = 
         return _doubted(_promised(subject, question), subject, question)
     either = "a guarantee (such as dprad.PureDP) or "
     mechanism = as_mechanism(subject, "assess", also=either).prepared(question)
+    if not answers(mechanism, question):
+        question = question.listed
     risk = _run(mechanism, question, sampling)
     if own:
         risk = replace(risk, **worst_of(mechanism, question, sampling))
@@ -155,20 +158,33 @@ def _doubted(risk: Risk, promise: Guarantee | None, question: Question) -> Risk:
 
 def worst_of(mechanism: Mechanism, question: Question, sampling: Sampling) -> dict[str, Any]:
     """The largest own risk of a person who is asked about (Proposition I)."""
-    if not isinstance(question.game, Classes):
+    question = question if answers(mechanism, question) else question.listed
+    prior, game = question.prior, question.game
+    if isinstance(game, Even):
+        return _worst_even(mechanism, prior, game)
+    if not isinstance(game, Classes):
         most = promised_tv(mechanism)
         return _worst((0.0, most), most, "upper-bound", None)
     own = own_of(mechanism, question, sampling)
     asked = np.flatnonzero(own.place >= 0)
-    members = question.threat.inside(question.prior)
+    members = question.threat.inside(prior)
     asked = asked if members is None else asked[members[asked]]
     values = own.place[asked]
     first = int(np.argmax(own.high[values]))
     found = np.unique(values)
     interval = float(own.low[found].max()), float(own.high[found].max())
     rad = float(own.rad[values[first]])
-    assert question.prior.support is not None
-    return _worst(interval, rad, own.kind, question.prior.support[asked[first]])
+    assert prior.records is not None
+    return _worst(interval, rad, own.kind, prior.records.record(asked[first]))
+
+
+def _worst_even(mechanism: Mechanism, prior: Prior, game: Even) -> dict[str, Any]:
+    """The same of very many equally likely values."""
+    found = own_even(mechanism, game)
+    assert found is not None and prior.records is not None
+    own, place = found
+    interval = float(own.low[0]), float(own.high[0])
+    return _worst(interval, float(own.rad[0]), own.kind, prior.records.record(place))
 
 
 def own_of(mechanism: Mechanism, question: Question, sampling: Sampling) -> Own:
@@ -251,14 +267,18 @@ def _readings(guarantee: Guarantee, game: Game, rad: float) -> dict[str, float] 
 def _promised_worst(guarantee: Guarantee, question: Question) -> dict[str, Any]:
     """What the promise allows for one person: ``(1 - pi_z) TV``, largest for the rarest record."""
     prior, tv = question.prior, guarantee.replace_one().tv
+    if isinstance(question.game, Even):
+        assert prior.records is not None
+        most = tv * question.game.unlike
+        return _worst((0.0, most), most, "upper-bound", prior.records.record(0))
     if not isinstance(question.game, Classes):
         return _worst((0.0, tv), tv, "upper-bound", None)
     members, pi = question.threat.inside(prior), question.game.pi
     asked = np.flatnonzero(pi > 0 if members is None else (pi > 0) & members)
     rarest = asked[np.argmin(pi[asked])]
     most = tv * float(complements(pi)[rarest])
-    assert prior.support is not None
-    return _worst((0.0, most), most, "upper-bound", prior.support[rarest])
+    assert prior.records is not None
+    return _worst((0.0, most), most, "upper-bound", prior.records.record(int(rarest)))
 
 
 def _run(mechanism: Mechanism, question: Question, sampling: Sampling) -> Risk:
@@ -268,7 +288,10 @@ def _run(mechanism: Mechanism, question: Question, sampling: Sampling) -> Risk:
             f"{mechanism.describe()['kind']} needs a prior, but it is unknown. For an answer "
             "that needs none, assess its promise: assess(mechanism.guarantee, ...)."
         )
-    if isinstance(game, Classes):
+    counted = solve_even(mechanism, game) if isinstance(game, Even) else None
+    if counted is not None:
+        solution = counted
+    elif isinstance(game, Classes):
         solution = solve(mechanism, Posed(game, mechanism.read(question)), sampling)
     elif question.query is not None:
         raise DpradError("query needs a table of records; a continuous prior is a single number.")

@@ -90,7 +90,7 @@ def by_group(
     if asked.group is not None:
         raise DpradError("by_group asks about every group: leave out the group of the threat.")
     with limit(memory):
-        question = Question.of(prior, asked, query)
+        question = Question.of(prior, asked, query).listed
         if not isinstance(question.game, Classes):
             raise DpradError(
                 f"by_group needs a prior that is a table of records, but it is {prior.kind}."

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dprad.errors import DpradError, interval, number, told
-from dprad.game.game import Classes
-from dprad.game.query import distinct_read
+from dprad.game.query import number_read
 from dprad.game.question import Question
 from dprad.mechanisms.base import Mechanism
 from dprad.model.guarantees import Guarantee
@@ -99,7 +98,7 @@ class Dial:
         """Where the search starts: the guess of the family, or the middle of the range."""
         game = question.game
         share = min(target / game.unlike, 0.999) if game.unlike > 0 else 0.5
-        values = len(game.probabilities) if isinstance(game, Classes) else 2
+        values = 2 if game.count is None else game.count
         guess: Callable[[Goal], float | None] | None = getattr(self.family, "first_guess", None)
         value = None if guess is None else guess(Goal(target, share, values, self.fixed))
         if value is None:
@@ -197,5 +196,5 @@ def _sized(
     missing = "size" in arguments and "size" not in fixed and _required(arguments["size"])
     if not missing or question.prior.kind != "finite" or callable(question.query):
         return fixed
-    read = distinct_read(question.prior, question.threat, question.query)
-    return {**fixed, "size": len(read)}
+    read = number_read(question.prior, question.threat, question.query)
+    return {**fixed, "size": read}

@@ -104,6 +104,7 @@ def together(
     if len(parts) == 1:
         return answer(parts[0][0], replace(question, query=parts[0][1]), sampling, own=own)
     seen, whole = None, composed(parts)
+    question = question if whole is None or whole.costly else question.listed
     if whole is not None and not whole.costly and isinstance(question.game, Classes):
         posed = replace(question, query=None)
         read = whole.read(posed)

@@ -95,8 +95,8 @@ class BitChain(Memoised):
 
     @property
     def outcomes(self) -> int:
-        """All counts."""
-        return int((self.each + 1) ** (self.periods * self.width))
+        """All counts; of more than 64, at least as many as nobody can list."""
+        return int((self.each + 1) ** min(self.periods * self.width, 64))
 
     def matrix(self, points: Column) -> FloatArray:
         """All counts of all bits."""
