@@ -18,6 +18,7 @@ from dprad import (
     compare,
     worst_prior,
 )
+from dprad.game.question import Question
 from dprad.mechanisms import (
     GRR,
     OUE,
@@ -32,6 +33,7 @@ from dprad.mechanisms import (
 )
 from dprad.runtime.progress import listen
 from dprad.verbs import worst_prior as worst_module
+from dprad.verbs.ascent import Sketch
 
 
 def test_a_frontier():
@@ -147,6 +149,43 @@ def test_no_pair_is_worse_than_the_worst_prior():
             # half of the total variation between two rows
             assert found >= np.abs(matrix[i] - matrix[j]).sum() / 4 - 1e-12
             assert found >= assess(channel, prior=two_of(m, i, j)).rad - 1e-12
+
+
+KNOWN = (
+    Threat(),
+    Threat(knows="everything"),
+    Threat(loss="absolute", eta=1),
+)
+
+
+@pytest.mark.parametrize("threat", KNOWN)
+def test_the_gradient_is_that_of_the_risk(threat):
+    """On a channel the sketch is exact: its value is the risk, its slope a difference quotient."""
+    rng = np.random.default_rng(5)
+    channel = Channel(rng.dirichlet(np.full(6, 0.7), 5))
+    question = Question.of(Prior.uniform(5), threat)
+    sketch = Sketch.of(channel, question, 0)
+    for _ in range(5):
+        prior = rng.dirichlet(np.full(5, 2.0))
+        value, slope = sketch.at(prior)
+        people = Prior.from_probabilities(prior)
+        assert value == pytest.approx(assess(channel, prior=people, threat=threat).rad, abs=1e-12)
+        way = rng.normal(size=5) * prior
+        way -= prior * way.sum()  # stays a prior
+        ahead, behind = (sketch.at(prior + 1e-7 * step * way)[0] for step in (1, -1))
+        assert (ahead - behind) / 2e-7 == pytest.approx(slope @ way, abs=1e-6)
+
+
+@pytest.mark.parametrize("threat", KNOWN)
+def test_the_sketch_finds_no_less_than_a_search_without_it(threat, monkeypatch):
+    rng = np.random.default_rng(11)
+    made = [Channel(rng.dirichlet(np.full(4, 0.3), 3)) for _ in range(2)]
+    quick = [worst_prior(m, size=3, threat=threat) for m in made]
+    monkeypatch.setattr(Sketch, "of", lambda *_: None)
+    for mechanism, found in zip(made, quick, strict=True):
+        plain = worst_prior(mechanism, size=3, threat=threat)
+        assert found.risk.rad >= plain.risk.rad * (1 - 1e-7)
+        assert found.tried < plain.tried
 
 
 class OwnCoin:

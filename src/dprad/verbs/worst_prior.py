@@ -1,9 +1,10 @@
 """worst_prior: for which population is a mechanism riskiest?
 
 RAD grows with 1 - kappa, so the paper's rule (two equally likely records) is not the worst case,
-but the best pair of records is a good start: all pairs are tried, then the most promising priors
-are improved one record at a time. The result is a lower bound on the worst case, reported with an
-upper bound that is proven for every prior.
+but the best pair of records is a good start. Promising priors are found on a sketch of the
+mechanism (`ascent.py`) and assessed, and the best is improved one record at a time. Where there is
+no sketch, all pairs are tried, and the best improved. The result is a lower bound on the worst
+case, reported with an upper bound that is proven for every prior.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from dprad.model.threats import Threat
 from dprad.numerics.arrays import FloatArray
 from dprad.numerics.random import Seed, seed
 from dprad.runtime.progress import Meter, Stop
+from dprad.verbs.ascent import Sketch
 from dprad.verbs.assess import answer, assess, sampled
 
 # Most priors assessed: where the risk is exact, and where it is an estimate.
@@ -40,6 +42,7 @@ FOR_PAIRS, KEPT = 0.5, 3
 LEADING, LONGER = 4, 4
 # Steps by which a record's probability is changed.
 STEPS = (0.5, 0.2, 0.05, 0.01, 0.002)
+FINE = (*STEPS[2:], 4e-4, 1e-4)
 
 
 def worst_prior(
@@ -55,8 +58,8 @@ def worst_prior(
 ) -> WorstPrior:
     """Search for the prior with the largest extra risk.
 
-    Costs up to 6,000 calls of `assess` (500 where the risk is an estimate). The result says how
-    many priors were tried, and whether the search ended before it was done.
+    Costs some hundred calls of `assess`, at most 6,000 (500 where the risk is an estimate). The
+    result says how many priors were tried, and whether the search ended before it was done.
 
     Parameters
     ----------
@@ -123,7 +126,8 @@ def worst_prior(
         return answer(subject, Question.of(made(weight), threat), sampling, own=False)
 
     search = _Search(risk, len(support), progress, stop)
-    best = search.best()
+    every = Question.of(made(np.ones(len(support))), threat).listed
+    best = search.best(Sketch.of(subject.prepared(every), every, start))
     if search.rough and not stop.now():
         # the largest of many estimates was also lucky: compare the leading ones on longer runs
         best = max(search.leading(), key=lambda weight: again(weight, LONGER * trials, 1).rad)
@@ -175,12 +179,23 @@ class _Search:
         self.budget, self.rough, self.spent = BUDGET, False, False
         self.meter = Meter(progress is True, BUDGET, time.monotonic(), what="priors")
 
-    def best(self) -> FloatArray:
-        """Try all pairs, then climb from the best of them and from some typical priors."""
+    def best(self, sketch: Sketch | None) -> FloatArray:
+        """Climb from the best that a sketch suggests; else try all pairs, then climb from the best
+        of them and from some typical priors.
+        """
         try:
             usual = self._usual()
             for weight in usual:
                 self.risk(weight)
+            if sketch is not None:
+                for weight in sketch.candidates(usual):
+                    self.risk(weight)
+                self._climb(self.top[1], STEPS[2:])
+                before = 0.0
+                while self.top[0] > before * (1 + 1e-9) and not self.rough:
+                    before = self.top[0]
+                    self._climb(self.top[1], FINE)
+                return self.top[1]
             pairs = [(self.risk(w), i, w) for i, w in enumerate(self._pairs())]
             pairs.sort(key=lambda pair: (-pair[0], pair[1]))
             for weight in (*usual, *(w for _, _, w in pairs[:KEPT])):
@@ -188,7 +203,8 @@ class _Search:
             self._climb(self.top[1])
         except _SpentError:
             self.spent = True
-        self.meter.close()
+        finally:
+            self.meter.close()
         return self.top[1]
 
     def risk(self, weight: FloatArray) -> float:
@@ -235,10 +251,10 @@ class _Search:
             priors.append(weight)
         return priors
 
-    def _climb(self, weight: FloatArray) -> None:
+    def _climb(self, weight: FloatArray, steps: tuple[float, ...] = STEPS) -> None:
         """Move probability to or from one record at a time, as long as the risk rises."""
         value = self.risk(weight)
-        for step in STEPS:
+        for step in steps:
             while True:
                 before = value
                 for i, share in itertools.product(range(self.size), (step, -step)):
