@@ -15,6 +15,7 @@ from dprad import DpradError, Prior, PureDP, Threat, mechanisms, plots, scenario
 from dprad.game.question import Question
 from dprad.model import explain
 from dprad.show.report import report_scenario
+from dprad.show.report.page import page_of
 from dprad.show.report.published import published
 from dprad.show.scenario.file import parse
 from effort import some
@@ -228,3 +229,13 @@ def test_for_every_attacker_is_said_only_after_a_look(tmp_path, monkeypatch):
     monkeypatch.setattr("dprad.show.report.sections.keeps", lambda *_: False)
     experts = checked(report_scenario(made, tmp_path / "r.html")).split("For experts")[1]
     assert "for every attacker" not in experts
+
+
+def test_curve_is_that_of_the_attacker_who_gains_most():
+    answers = scenario.answer(scenario.builtin(), plans=False, audits=False)
+    names = [name for name, _ in answers.scenario.threats]
+    gains = [risk.rad for risk in answers.risks[0]]
+    assert gains[0] < gains[1]  # by less than a hundredth, so that both are published as the same
+    assert published(answers.risks[0][0]).rad == published(answers.risks[0][1]).rad
+    (curve,) = [s for s in page_of(answers).sections if s.title == "Risk and epsilon"]
+    assert curve.table[1][0] == f"{answers.scenario.releases[0].name}, {names[1]}"

@@ -17,6 +17,7 @@ assumed at all it is ``(1 - delta) tanh(epsilon/4) + delta``.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -110,6 +111,7 @@ def _minimise(gain: FloatArray, price: FloatArray) -> float:
 
 
 # -- which masses tell two classes apart ----------------------------------------------------------
+@lru_cache(maxsize=2)  # many promises are asked about the same question
 def separations(game: Game) -> Separations:
     """Groups of pairs. O(m) for the usual threats; every pair separately if there are few."""
     one = np.ones(1)

@@ -257,6 +257,8 @@ def is_missing(value: Any) -> bool:
 def not_numbers(values: Iterable[Any], name: str) -> str:
     """Why a column is not numbers, and what to do; empty if it is. No value is named. O(m)."""
     items = list(values)
+    if set(map(type, items)) <= {int, float}:
+        return ""
     others = [v for v in items if isinstance(v, bool) or not isinstance(v, int | float | Decimal)]
     texts = [v for v in others if isinstance(v, str)]
     if not others:

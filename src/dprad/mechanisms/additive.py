@@ -130,12 +130,13 @@ class Ranged(Mechanism):
 
 def numbers_read(values: Any, name: str) -> FloatArray:
     """The values as numbers that are far enough apart, or a `DpradError` that names a record."""
-    bad = [i for i, v in enumerate(values) if isinstance(v, str | bool) or v is None]
+    others = set(map(type, values)) - {int, float}
+    bad = others and [i for i, v in enumerate(values) if isinstance(v, str | bool) or v is None]
     if bad:
         which = record(values[bad[0]], bad[0] + 1)
         raise DpradError(f"{name} reads numbers, but record {which} is not a number.")
     try:
-        numbers = np.asarray([float(v) for v in values])
+        numbers = np.fromiter(map(float, values), dtype=float, count=len(values))
     except (TypeError, ValueError, OverflowError):
         raise DpradError(f"{name} reads numbers, but some record is not a number.") from None
     if not np.all(np.isfinite(numbers)):

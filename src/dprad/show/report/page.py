@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from dprad.errors import DpradError, part
 from dprad.game.question import Question
 from dprad.model import explain
@@ -23,7 +25,7 @@ from dprad.show.report.front import Front, front
 from dprad.show.report.ledger import fronted, ledger_section
 from dprad.show.report.published import SAID as ROUNDED
 from dprad.show.report.published import planned, published
-from dprad.show.report.sections import Section, keeps
+from dprad.show.report.sections import Section, alone
 from dprad.show.scenario import Answers, Scenario, answer
 from dprad.show.scenario.release import Release
 
@@ -139,11 +141,13 @@ def page_of(answers: Answers, command: str = "") -> Page:
         plans=_plans(answers),
         audits=tuple((name, published(result)) for name, result in answers.audits),
     )
+    # rounded, several may gain the same
+    most = [int(np.argmax([risk.interval[1] for risk in row])) for row in answers.risks]
     parts = [
         *[sections.audit(result, f"Audit: {name}") for name, result in shown.audits],
         sections.attackers(shown),
-        *sections.bounds(shown),
-        *sections.curves(shown),
+        *sections.bounds(shown, most),
+        *sections.curves(shown, most),
         *sections.compared(shown),
         *sections.tables(shown),
         *sections.noise(shown),
@@ -158,7 +162,7 @@ def _plans(answers: Answers) -> tuple[tuple[Calibration | None, ...], ...]:
     scenario = answers.scenario
 
     def rounded(release: Release, question: Question, plan: Calibration | None) -> Any:
-        return plan and planned(plan, lambda value: keeps(scenario, release.at(value), question))
+        return plan and planned(plan, lambda value: alone(scenario, release.at(value), [question]))
 
     questions = [question for _, question in scenario.questions]
     rows = zip(scenario.releases, answers.plans, strict=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +17,6 @@ from dprad.model.audits import Audit
 from dprad.model.comparisons import Comparison
 from dprad.model.parameters import TV
 from dprad.model.results import Calibration, Risk
-from dprad.model.verdicts import judge
 from dprad.show import plots
 from dprad.show.plots.odds import grids
 from dprad.show.plots.style import svg
@@ -24,6 +24,7 @@ from dprad.show.report import ranges
 from dprad.show.report.published import coarse, published, two_digits, why
 from dprad.show.report.ranges import Useful, restated, useful
 from dprad.show.scenario import Answers, Scenario
+from dprad.show.scenario.advice import keeps
 from dprad.show.scenario.release import Release
 from dprad.verbs.compare import compared as side_by_side
 
@@ -75,10 +76,10 @@ def attackers(answers: Answers) -> Section:
     return Section("The attackers", tuple(text), figure, tuple(rows))
 
 
-def bounds(answers: Answers) -> list[Section]:
-    """The table of bounds behind the first promise."""
-    for release, row in zip(answers.scenario.releases, answers.risks, strict=True):
-        risk = max(row, key=lambda r: r.rad)
+def bounds(answers: Answers, most: Sequence[int]) -> list[Section]:
+    """The table of bounds behind the first promise, against the attacker who gains `most`."""
+    for release, row, j in zip(answers.scenario.releases, answers.risks, most, strict=True):
+        risk = row[j]
         if not risk.bounds:
             continue
         valid = [b for b in risk.bounds if b.measure == "rad" and b.value is not None]
@@ -94,8 +95,10 @@ def bounds(answers: Answers) -> list[Section]:
     return []
 
 
-def curves(answers: Answers) -> list[Section]:
-    """Risk against the noise, for every release that shares the parameter, worst threat first."""
+def curves(answers: Answers, most: Sequence[int]) -> list[Section]:
+    """Risk against the noise, for every release that shares the parameter and the attacker who
+    gains `most` from it.
+    """
     scenario = answers.scenario
     groups: dict[str, list[int]] = {}
     for k, release in enumerate(scenario.releases):
@@ -110,8 +113,7 @@ def curves(answers: Answers) -> list[Section]:
         at: dict[str, float] = {}
         for k in members:
             release = scenario.releases[k]
-            j = max(range(len(answers.risks[k])), key=lambda i: answers.risks[k][i].interval[1])
-            threat_name, question = scenario.questions[j]
+            threat_name, question = scenario.questions[most[k]]
             risks = _line(release, question, values)
             if risks is None:
                 continue
@@ -214,7 +216,8 @@ def _comparison(table: Comparison, relative: list[bool]) -> tuple[str, tuple[tup
 
 def _line(release: Release, question: Question, values: list[float]) -> list[Risk] | None:
     try:
-        return [published(release.at(v).risk(question, Sampling(trials=2000))) for v in values]
+        asked = Sampling(trials=2000)
+        return [published(release.at(v).risk(question, asked, own=False)) for v in values]
     except DpradError:
         return None
 
@@ -250,7 +253,7 @@ def noise(answers: Answers) -> list[Section]:
             continue
         # what one attacker needs may not be enough for another where risk is not monotone
         chosen = release.at(safest.value)
-        if all(keeps(scenario, chosen, question) for _, question in scenario.questions):
+        if alone(scenario, chosen, [question for _, question in scenario.questions]):
             value = explain.safely(safest.value, safest.rising)
             text.append(
                 f"{release.name}: {safest.parameter} = {value} keeps the extra risk at or below "
@@ -271,12 +274,10 @@ def _error(scenario: Scenario, release: Release, plan: Calibration) -> str:
     return replace(found, error=None if found.error is None else two_digits(found.error)).said[0]
 
 
-def keeps(scenario: Scenario, release: Release, question: Question) -> bool:
-    """Whether a release stays within the accepted risk against an attacker."""
-    limit = 1.0 if scenario.accepted is None else scenario.accepted
+def alone(scenario: Scenario, release: Release, questions: Sequence[Question]) -> bool:
+    """Whether a release alone stays within the accepted risk against these attackers."""
     try:
-        risk = release.risk(question, Sampling())
-        return judge([("", risk)], limit, worst=scenario.worst).outcome == "accepted"
+        return keeps(scenario, [release], questions)
     except DpradError:
         return False
 

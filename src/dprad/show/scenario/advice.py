@@ -12,6 +12,7 @@ from dprad.model import explain
 from dprad.model.verdicts import sure, upper
 from dprad.runtime.progress import quietly, tell
 from dprad.show.scenario.answers import Answers, promised, together
+from dprad.show.scenario.file import Scenario
 from dprad.show.scenario.release import Release
 
 # Halvings of the range of factors, how far it reaches, and draws of a search.
@@ -44,17 +45,17 @@ def advice(answers: Answers) -> Advice | None:
     low, high = LEAST, 1.0
     try:
         with quietly():
-            if not _keeps(answers, _weaker(scenario.releases, low), [strongest], DRAWS):
+            if not keeps(scenario, _weaker(scenario.releases, low), [strongest], DRAWS):
                 return None
             for k in range(STEPS):
                 tell("advice", k, STEPS)
                 middle = math.sqrt(low * high)
-                kept = _keeps(answers, _weaker(scenario.releases, middle), [strongest], DRAWS)
+                kept = keeps(scenario, _weaker(scenario.releases, middle), [strongest], DRAWS)
                 low, high = (middle, high) if kept else (low, middle)
             everyone = [question for _, question in scenario.questions]
             for _ in range(TRIES):
                 changed = _weaker(scenario.releases, low)
-                if _keeps(answers, changed, everyone, 20_000):
+                if keeps(scenario, changed, everyone):
                     return _said(scenario.releases, changed)
                 low *= BACK
     except DpradError:
@@ -79,17 +80,22 @@ def _two_digits(value: float, rising: bool) -> float:
     return float(f"{count * unit:.2g}")
 
 
-def _keeps(
-    answers: Answers, releases: list[Release], questions: Sequence[Question], trials: int
+def keeps(
+    scenario: Scenario,
+    releases: Sequence[Release],
+    questions: Sequence[Question],
+    trials: int = 20_000,
 ) -> bool:
-    scenario = answers.scenario
-    assert scenario.accepted is not None
+    """Whether these releases together surely stay within the accepted risk, whoever of these asks.
+    What their promise allows is quick to know, and often enough.
+    """
+    limit = 1.0 if scenario.accepted is None else scenario.accepted
     for question in questions:
         risk = promised(releases, question)
-        if risk is None or upper(risk, worst=scenario.worst) > scenario.accepted:
+        if risk is None or upper(risk, worst=scenario.worst) > limit:
             risk = together(releases, question, trials)
-        kept = upper(risk, worst=scenario.worst) <= scenario.accepted
-        if not (kept and sure(risk, scenario.accepted, worst=scenario.worst)):
+        kept = upper(risk, worst=scenario.worst) <= limit
+        if not (kept and sure(risk, limit, worst=scenario.worst)):
             return False
     return True
 

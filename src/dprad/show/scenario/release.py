@@ -91,10 +91,10 @@ class Release:
             subject.read(self.posed(question))
         return True
 
-    def risk(self, question: Question, sampling: Sampling) -> Risk:
-        """The risk of this release."""
+    def risk(self, question: Question, sampling: Sampling, *, own: bool = True) -> Risk:
+        """The risk of this release; also of one person if `own` is asked for."""
         subject = self.subject(question.prior, question.threat)
-        return answer(subject, self.posed(question), sampling)
+        return answer(subject, self.posed(question), sampling, own=own)
 
     @property
     def rising(self) -> bool:
