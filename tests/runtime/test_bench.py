@@ -79,3 +79,17 @@ def test_what_nobody_waits_for_ends():
             bench.end()
 
     assert asyncio.run(main()) < 60
+
+
+def test_a_process_that_was_started_ahead_gets_the_first_question():
+    async def main():
+        bench = Bench(1)
+        try:
+            bench.warm(os.getpid)
+            (seat,) = bench.idle
+            ahead = await asyncio.wrap_future(seat.submit(os.getpid))
+            assert await bench.run(os.getpid, seconds=60) == ahead != os.getpid()
+        finally:
+            bench.end()
+
+    asyncio.run(main())

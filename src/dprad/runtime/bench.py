@@ -31,6 +31,12 @@ class Bench:
         self.busy: set[_Seat] = set()
         self.leaving: set[asyncio.Task[None]] = set()
 
+    def warm(self, work: Callable[[], Any]) -> None:
+        """Start a process ahead of the first question, and let it do this, for its imports."""
+        seat = _Seat()
+        seat.submit(work)
+        self.idle.append(seat)
+
     async def run(
         self, work: Callable[..., Any], *task: Any, seconds: float, long: bool = False
     ) -> Any:

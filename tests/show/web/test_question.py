@@ -10,10 +10,12 @@ import pytest
 
 from dprad import DpradError, Prior, Threat, assess, patients
 from dprad.data.overview import Seen
+from dprad.model import explain
 from dprad.show.report.page import html_of
 from dprad.show.scenario import answer, builtin
 from dprad.show.scenario.file import parse
 from dprad.show.web import population
+from dprad.show.web.drawn import so_far
 from dprad.show.web.population import PROMISE, from_file, of_scenario, picked, released, toml_of
 from dprad.show.web.question import Question, Told
 from dprad.verbs.attackers import standard
@@ -139,3 +141,15 @@ def test_a_table_of_unique_rows_proves_nothing_unless_it_is_everybody(tmp_path):
     assert told(sure).verdict.word == "Accepted"
     assert parse(sure.toml(), name="again", folder=tmp_path).prior.whole
     assert "whole=True" in sure.python() and "scenario.toml" in sure.command()
+
+
+def test_the_largest_risk_so_far_is_told_as_such():
+    asked = Question(population=PLACE, attackers=tuple(standard(patients.prior())), releases=(GRR,))
+    found = told(asked)
+    last = len(asked.attackers) - 1
+    said = str(so_far(asked, {last: found.risks[last]}))
+    assert f"1 of {last + 1} attackers" in said and "others may be larger" in said
+    assert asked.attackers[last][0] in said and explain.number(found.risks[last][0]) in said
+    everybody = str(so_far(asked, dict(enumerate(found.risks))))
+    assert found.cases[0][0] in everybody  # the strongest, whatever the order
+    assert "sofar" not in str(so_far(asked, {}))

@@ -47,6 +47,7 @@ def explore(
         from dprad.runtime.bench import Bench
         from dprad.show.web.app import make_app
         from dprad.show.web.guard import Guard
+        from dprad.show.web.question import imports
 
         number = listener.getsockname()[1]
         token = secrets.token_urlsafe(24)
@@ -56,6 +57,7 @@ def explore(
             folder,
         )  # uploads go there, and are deleted with it
         bench = Bench()
+        bench.warm(imports)
         ended = _ending()
         try:
             app = Guard(make_app(scenario, bench, ledger), HOST, number, token)

@@ -13,7 +13,7 @@ from htmltools import TagList, tags
 from shiny import App, Inputs, Outputs, Session, reactive, render, req
 
 from dprad.errors import DpradError
-from dprad.model.results import Calibration
+from dprad.model.results import Calibration, Risk
 from dprad.runtime.bench import Bench
 from dprad.show.report.page import html_of
 from dprad.show.report.sections import Section
@@ -68,28 +68,29 @@ def make_app(
 
 def _told(controls: Controls, bench: Bench) -> Any:
     """The latest question with its risks, or a sentence that says what is wrong."""
-    count = [0, 0]  # attackers that are done, and all
+    rows: dict[int, tuple[Risk, ...]] = {}  # risks by attacker, as far as they are known
+    at: list[Question | None] = [None]
 
     @reactive.extended_task
     async def ask(asked: Question | None, problem: str) -> Told | str:
-        count[:] = [0, 0 if asked is None else len(asked.attackers)]
+        rows.clear()
+        at[0] = asked
         await asyncio.sleep(PAUSE)
         if asked is None:
             return problem
-        risks, spent = [], 0.0
+        spent = 0.0
         try:
-            for k in range(len(asked.attackers)):
-                row, took = await bench.run(Question.risks, asked, k, seconds=ANSWER)
-                risks.append(row)
-                spent, count[0] = spent + took, k + 1
-                if spent > TOTAL and k + 1 < len(asked.attackers):
+            for k in reversed(range(len(asked.attackers))):  # those who know most come last
+                rows[k], took = await bench.run(Question.risks, asked, k, seconds=ANSWER)
+                spent += took
+                if spent > TOTAL and k > 0:
                     raise DpradError(
                         f"this takes more than {TOTAL:g} seconds, too long for the page. Choose "
                         "fewer columns or attackers, or use Python."
                     )
         except DpradError as error:
             return str(error)
-        return Told(asked, tuple(risks))
+        return Told(asked, tuple(rows[k] for k in range(len(asked.attackers))))
 
     controls.tasks.append(ask)
 
@@ -108,11 +109,11 @@ def _told(controls: Controls, bench: Bench) -> Any:
     def progress() -> Any:
         now = controls.place()
         if isinstance(now, Waiting):
-            return drawn.progress(now, 0, 0)
+            return drawn.progress(now)
         if ask.status() not in ("running", "cancelled"):
             return None
         reactive.invalidate_later(LOOK)
-        return drawn.progress("Computing", *count)
+        return drawn.progress("Computing") if at[0] is None else drawn.so_far(at[0], rows)
 
     @reactive.calc
     def told() -> Told | str:

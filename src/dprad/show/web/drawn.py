@@ -5,6 +5,7 @@ No value of a record is among them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from htmltools import HTML, Tag, TagList, tags
@@ -15,7 +16,7 @@ from dprad.model.results import Calibration, Risk
 from dprad.model.verdicts import upper
 from dprad.show.plots.odds import grids
 from dprad.show.scenario.advice import Advice
-from dprad.show.web.question import Told
+from dprad.show.web.question import Question, Told
 
 KINDS = {"exact": "exact", "estimate": "an estimate", "upper-bound": "a bound: never more"}
 COLOURS = {"accepted": "good", "exceeded": "bad", "cannot be told": "unsure"}
@@ -155,11 +156,26 @@ def problem(message: str) -> Tag:
     return tags.div(message[:1].upper() + message[1:], class_="alert alert-warning", role="alert")
 
 
-def progress(what: str, done: int, total: int) -> Tag:
+def so_far(asked: Question, rows: Mapping[int, tuple[Risk, ...]]) -> Tag:
+    """How far the work is, and the largest risk of the attackers that were asked about."""
+    told = None
+    if rows:
+        k = max(rows, key=lambda i: upper(rows[i][0], worst=asked.worst))
+        risk = rows[k][0]
+        number = exposed(risk) if asked.worst else explain.number(risk)
+        whose = "for the most exposed person" if asked.worst else "on average"
+        told = tags.p(
+            "The largest extra risk so far, others may be larger: ", tags.strong(number),
+            f" {whose} ({asked.attackers[k][0]}).", id="sofar",
+        )  # fmt: skip
+    return progress("Computing", len(rows), len(asked.attackers), told)
+
+
+def progress(what: str, done: int = 0, total: int = 0, told: Tag | None = None) -> Tag:
     """How far the work is."""
     width = f"{100 * done / total:.0f}%" if total else "100%"
     count = f": {done} of {total} attackers" if total > 1 else ""
     bar = tags.div(class_=f"progress-bar{'' if total > 1 else ' moving'}", style=f"width: {width}")
     return tags.div(
-        tags.span(f"{what}{count} ..."), tags.div(bar, class_="progress"), class_="working"
+        tags.span(f"{what}{count} ..."), tags.div(bar, class_="progress"), told, class_="working"
     )
