@@ -28,7 +28,7 @@ from dprad.model.threats import Threat
 from dprad.numerics.arrays import BoolArray, Column, FloatArray, IntArray, complements
 from dprad.numerics.random import Seed
 from dprad.runtime.memory import limit
-from dprad.runtime.progress import tell
+from dprad.runtime.progress import steps
 from dprad.verbs.assess import answer, own_of, sampled
 
 By = str | Sequence[str] | Callable[[Column], Sequence[Any]]
@@ -115,12 +115,11 @@ def asked_by(
     overall = answer(subject, question, sampling)
     groups = []
     present = np.flatnonzero(share > 0)
-    for done, g in enumerate(present, 1):
+    for g in steps("groups", present.tolist()):
         threat = replace(question.threat, group=_member(label == g))
         posed = Question.of(question.prior, threat, question.query)
         risk = answer(subject, posed, sampling)
         groups.append(_group(names[g], float(share[g]), risk))
-        tell("groups", done, len(present))
     groups.sort(key=lambda group: -group.interval[1])
     return Groups(groups=tuple(groups), overall=overall, method=overall.method)
 

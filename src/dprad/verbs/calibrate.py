@@ -36,7 +36,7 @@ from dprad.model.threats import Threat
 from dprad.model.verdicts import free, upper
 from dprad.numerics.random import Seed
 from dprad.numerics.search import Search, UnattainableError
-from dprad.runtime.progress import tell
+from dprad.runtime.progress import known, part
 from dprad.verbs.assess import answer, sampled, worst_of
 from dprad.verbs.dial import Dial
 
@@ -219,8 +219,10 @@ class _Trial:
             if math.isnan(found):
                 raise DpradError("measure must return a number, but returned NaN.")
             return found
-        tell(f"calibrating, {len(self.subjects)} values tried", 0, 0)
-        return _measured(self.risk(value), self.measure)
+        with part(f"calibrating, {len(self.subjects)} values tried"):
+            found = _measured(self.risk(value), self.measure)
+        known(f"{self.dial.name or 'value'} = {value:.6g}: {self.measure} {found:.4g}")
+        return found
 
     def risk(self, value: float) -> Risk:
         """The risk at a value that was tried."""
@@ -277,9 +279,9 @@ def _fresh(trial: _Trial, value: float, search: Search) -> tuple[float, Any, Ris
     best: tuple[float, Any, Risk] | None = None
     for k in range(1, CHECKS + 1):
         subject = trial.dial.make(value)
-        tell(f"checking the answer, {k} values tried", 0, 0)
         sharper = _sharper(trial.sampling, draws, k)
-        risk = answer(subject, trial.question, sharper, own=measure == "worst")
+        with part(f"checking the answer, {k} values tried"):
+            risk = answer(subject, trial.question, sharper, own=measure == "worst")
         found = held(risk, measure)
         search.seen[value] = found
         if found <= search.target:

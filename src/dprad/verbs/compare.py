@@ -11,12 +11,14 @@ from dprad.exact import Sampling
 from dprad.game.query import Query
 from dprad.game.question import Question
 from dprad.mechanisms.foreign import as_mechanism
+from dprad.model import explain
 from dprad.model.comparisons import Candidate, Comparison
 from dprad.model.guarantees import Guarantee
 from dprad.model.priors import Prior
 from dprad.model.results import Calibration, Risk
 from dprad.model.threats import Threat
 from dprad.numerics.random import Seed
+from dprad.runtime.progress import known, steps
 from dprad.verbs.assess import answer, sampled
 
 _Row = tuple[Any, Risk, float | None, float | None]
@@ -88,13 +90,15 @@ def compared(
     """The same for a prepared question."""
     promised = replace(question, query=None)  # a guarantee reads nothing
     rows: list[_Row] = []
-    for subject in subjects:
+    for subject in steps("mechanisms", list(subjects)):
         if isinstance(subject, Guarantee):
             rows.append((subject, answer(subject, promised, sampling), None, None))
-            continue
-        mechanism = as_mechanism(subject, "compare")
-        risk = answer(mechanism, question, sampling)
-        rows.append((subject, risk, mechanism.error(0.95), mechanism.variance()))
+        else:
+            mechanism = as_mechanism(subject, "compare")
+            risk = answer(mechanism, question, sampling)
+            rows.append((subject, risk, mechanism.error(0.95), mechanism.variance()))
+        seen = rows[-1][1]
+        known(f"{_name(seen.subject)}: extra risk {explain.number(seen)}")
     given = [_name(row[1].subject) for row in rows] if names is None else list(names)
     order = sorted(range(len(rows)), key=lambda i: rows[i][1].rad)
     return Comparison(

@@ -23,7 +23,7 @@ from dprad.mechanisms.composed import Composed, Repeated, compose_all
 from dprad.model.guarantees import REPLACE_ONE, GaussianDP, Guarantee, PureDP
 from dprad.model.results import Risk
 from dprad.model.verdicts import upper
-from dprad.runtime.progress import tell
+from dprad.runtime.progress import part
 from dprad.verbs.assess import answer
 
 # Fewest draws, and about how many likelihoods are computed.
@@ -151,11 +151,10 @@ def jointly(
         k = max(range(len(ends)), key=ends.__getitem__)
         if k in seen:
             return [risk for risk in risks if risk is not None]
-        tell("attackers", len(seen), len(questions))
         apart = questions[k].threat.group is not None or any(q is None for _, q in given[k])
-        found = together(
-            given[k], questions[k], sampling, own=(own or worst) and (apart or alone is None)
-        )
+        asks = (own or worst) and (apart or alone is None)
+        with part(f"all together, {len(seen)} of at most {len(questions)} attackers asked"):
+            found = together(given[k], questions[k], sampling, own=asks)
         if alone is not None and not apart and found.worst is None:
             found = replace(found, **alone)
         elif not apart and found.worst is not None:

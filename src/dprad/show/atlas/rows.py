@@ -13,7 +13,7 @@ from typing import Any
 from dprad.errors import DpradError
 from dprad.model.guarantees import Guarantee
 from dprad.model.priors import Prior
-from dprad.runtime.progress import tell
+from dprad.runtime.progress import steps
 from dprad.show.atlas.reading import Read, read_entry
 from dprad.show.atlas.schema import read
 from dprad.verbs.assess import assess
@@ -93,10 +93,8 @@ def registered(folder: Path) -> list[Path]:
 
 def collect(folder: Path) -> list[Row]:
     """A row for every registry file of a folder, by name."""
-    rows, files = [], registered(folder)
-    for done, file in enumerate(files, 1):
-        rows.append(Row.of(read_entry(read(file))))
-        tell("deployments", done, len(files))
+    files = registered(folder)
+    rows = [Row.of(read_entry(read(file))) for file in steps("deployments", files)]
     return sorted(rows, key=lambda row: row.read.name.lower())
 
 

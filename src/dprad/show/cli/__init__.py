@@ -37,6 +37,7 @@ app = App(
     ),
     version=dprad.__version__,
     help_format="plaintext",
+    suppress_keyboard_interrupt=False,  # how far it was is said first
 )
 app.command(demo)
 app.command(init)
@@ -63,8 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except (CycloptsError, DpradError) as error:
         code = _complain(str(error))
     except KeyboardInterrupt:
-        sys.stderr.write("dprad: interrupted.\n")
-        code = 130
+        code = 130  # how far it was has been said
     except MemoryError:
         code = _complain("not enough memory for this question; ask a smaller one.")
     except OSError as error:

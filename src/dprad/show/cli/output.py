@@ -6,7 +6,8 @@ import json
 import math
 import os
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -18,11 +19,19 @@ def clean(text: str) -> str:
     return "".join(c if c in "\n\t" or c.isprintable() else "\ufffd" for c in text)
 
 
+# What else is on the screen: erased before something is printed, by whoever draws it.
+SCREEN = threading.RLock()
+erased: list[Callable[[], None]] = []
+
+
 def show(text: str) -> None:
     """Print text."""
     try:
-        sys.stdout.write(clean(text) + "\n")
-        sys.stdout.flush()
+        with SCREEN:
+            for erase in erased:
+                erase()
+            sys.stdout.write(clean(text) + "\n")
+            sys.stdout.flush()
     except BrokenPipeError:
         # buffered output has nowhere to go
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -30,7 +30,7 @@ from dprad.model import explain
 from dprad.model.parameters import TV
 from dprad.model.results import Risk
 from dprad.model.verdicts import judge, upper
-from dprad.runtime.progress import tell
+from dprad.runtime.progress import steps
 from dprad.show.ledger.entry import Entry
 from dprad.show.ledger.standing import Asked, doubts_of, joint
 
@@ -198,8 +198,7 @@ def _curve(
     step = max(1, math.ceil(count / POINTS))
     points = sorted({*range(0, count + 1, step), count})
     result, kept, held = [], 0, True
-    for k in points:
-        tell("releases", k, count)
+    for k in steps("points of the curve", points):
         cases = joint([*counted, *(_at(base, 1.0, j) for j in range(k))], asked, ROUGH, own=False)
         result.append((k, upper(cases[0][1], worst=asked.worst)))
         held = held and _kept(cases, asked)

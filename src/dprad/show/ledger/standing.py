@@ -12,7 +12,7 @@ from dprad.game.question import Question
 from dprad.model import explain
 from dprad.model.results import Risk
 from dprad.model.verdicts import CODES, Verdict, judge, upper
-from dprad.runtime.progress import tell
+from dprad.runtime.progress import steps as stepwise
 from dprad.show.ledger.entry import PERSON, Entry
 from dprad.verbs.assess import answer
 from dprad.verbs.together import Part, filtered, jointly, promised, together
@@ -229,8 +229,7 @@ def standing_of(entries: tuple[Entry, ...], asked: Asked) -> Standing:
     first = max(0, len(counted) - STEPS)
     before = 0.0 if first == 0 else upper(_one(parts[:first], question, asked), worst=asked.worst)
     steps = []
-    for k in range(first, len(counted)):
-        tell("releases", k - first + 1, len(counted) - first)
+    for k in stepwise("releases", range(first, len(counted))):
         last = k + 1 == len(counted)
         risk = cases[0][1] if last else _one(parts[: k + 1], question, asked)
         # more releases never tell less, though an estimate may say so

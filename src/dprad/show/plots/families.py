@@ -10,7 +10,7 @@ from dprad.errors import DpradError, number
 from dprad.exact import Sampling
 from dprad.game.question import Question
 from dprad.model.guarantees import Guarantee
-from dprad.runtime.progress import tell
+from dprad.runtime.progress import steps
 from dprad.verbs.assess import answer
 from dprad.verbs.dial import Dial, takes
 
@@ -48,11 +48,10 @@ def lines_of(
     ]
     label = parameter or _parameter(dials)
     lines: dict[str, Line] = {}
-    for k, dial in enumerate(dials):
-        risks = []
-        for i, value in enumerate(points):
-            risks.append(_risk(dial.make(value), question, sampling))
-            tell("points", k * len(points) + i + 1, len(dials) * len(points))
+    asked = [(dial, value) for dial in dials for value in points]
+    found = [_risk(dial.make(v), question, sampling) for dial, v in steps("points", asked)]
+    for k in range(len(dials)):
+        risks = found[k * len(points) : (k + 1) * len(points)]
         name = names[k] or str(risks[0].subject["kind"])
         if name in lines:
             raise DpradError(f"two lines are called {name}: give names, as in {{name: function}}.")

@@ -17,6 +17,7 @@ from dprad.model.audits import Audit
 from dprad.model.comparisons import Comparison
 from dprad.model.parameters import TV
 from dprad.model.results import Calibration, Risk
+from dprad.runtime.progress import steps
 from dprad.show import plots
 from dprad.show.plots.odds import grids
 from dprad.show.plots.style import svg
@@ -217,7 +218,10 @@ def _comparison(table: Comparison, relative: list[bool]) -> tuple[str, tuple[tup
 def _line(release: Release, question: Question, values: list[float]) -> list[Risk] | None:
     try:
         asked = Sampling(trials=2000)
-        return [published(release.at(v).risk(question, asked, own=False)) for v in values]
+        return [
+            published(release.at(v).risk(question, asked, own=False))
+            for v in steps("points of the curve", values)
+        ]
     except DpradError:
         return None
 

@@ -10,7 +10,7 @@ from dprad.errors import DpradError
 from dprad.game.question import Question
 from dprad.model import explain
 from dprad.model.verdicts import sure, upper
-from dprad.runtime.progress import quietly, tell
+from dprad.runtime.progress import steps
 from dprad.show.scenario.answers import Answers, promised, together
 from dprad.show.scenario.file import Scenario
 from dprad.show.scenario.release import Release
@@ -44,20 +44,18 @@ def advice(answers: Answers) -> Advice | None:
     strongest = dict(scenario.questions)[verdict.attacker]
     low, high = LEAST, 1.0
     try:
-        with quietly():
-            if not keeps(scenario, _weaker(scenario.releases, low), [strongest], DRAWS):
-                return None
-            for k in range(STEPS):
-                tell("advice", k, STEPS)
-                middle = math.sqrt(low * high)
-                kept = keeps(scenario, _weaker(scenario.releases, middle), [strongest], DRAWS)
-                low, high = (middle, high) if kept else (low, middle)
-            everyone = [question for _, question in scenario.questions]
-            for _ in range(TRIES):
-                changed = _weaker(scenario.releases, low)
-                if keeps(scenario, changed, everyone):
-                    return _said(scenario.releases, changed)
-                low *= BACK
+        if not keeps(scenario, _weaker(scenario.releases, low), [strongest], DRAWS):
+            return None
+        for _ in steps("noise for all releases", range(STEPS)):
+            middle = math.sqrt(low * high)
+            kept = keeps(scenario, _weaker(scenario.releases, middle), [strongest], DRAWS)
+            low, high = (middle, high) if kept else (low, middle)
+        everyone = [question for _, question in scenario.questions]
+        for _ in range(TRIES):
+            changed = _weaker(scenario.releases, low)
+            if keeps(scenario, changed, everyone):
+                return _said(scenario.releases, changed)
+            low *= BACK
     except DpradError:
         return None
     return None
@@ -90,7 +88,7 @@ def keeps(
     What their promise allows is quick to know, and often enough.
     """
     limit = 1.0 if scenario.accepted is None else scenario.accepted
-    for question in questions:
+    for question in steps("attackers, with other noise", questions):
         risk = promised(releases, question)
         if risk is None or upper(risk, worst=scenario.worst) > limit:
             risk = together(releases, question, trials)

@@ -9,11 +9,13 @@ from typing import Any, Literal
 from dprad.errors import DpradError, NoNoiseSufficesError, NothingToCalibrateError
 from dprad.exact import Sampling
 from dprad.game.question import Question
+from dprad.model import explain
 from dprad.model.audits import Audit
 from dprad.model.guarantees import REPLACE_ONE, PureDP
 from dprad.model.results import Calibration, Risk
 from dprad.model.verdicts import Verdict, judge, upper
 from dprad.runtime.functions import load
+from dprad.runtime.progress import known, steps
 from dprad.show.scenario.file import Scenario
 from dprad.show.scenario.release import Release
 from dprad.verbs import together as verbs
@@ -178,14 +180,14 @@ def answer(
             f"{scenario.name} asks to import and run {about['function']!r}. If you trust that "
             "code, allow it: --allow-code (in Python: allow_code=True)."
         )
-    risks = [
-        [_risk(release, name, question) for name, question in scenario.questions]
-        for release in scenario.releases
-    ]
+    cases = [(release, *case) for release in scenario.releases for case in scenario.questions]
+    found = [_risk(*case) for case in steps("attackers and releases", cases)]
+    many = len(scenario.questions)
+    risks = [found[k : k + many] for k in range(0, len(found), many)]
     joint = risks[0] if len(scenario.releases) == 1 else _jointly(scenario)
     planned = [
         _plans(scenario, release, row) if plans else [(None, None)] * len(row)
-        for release, row in zip(scenario.releases, risks, strict=True)
+        for release, row in steps("noise", list(zip(scenario.releases, risks, strict=True)))
     ]
     return Answers(
         scenario=scenario,
@@ -199,9 +201,11 @@ def answer(
 
 def _risk(release: Release, name: str, question: Question) -> Risk:
     try:
-        return release.risk(question, Sampling())
+        risk = release.risk(question, Sampling())
     except DpradError as error:
         raise DpradError(f"{release.name}, against {name}: {error}") from None
+    known(f"{release.name}, {name}: extra risk {explain.number(risk)}")
+    return risk
 
 
 def _jointly(scenario: Scenario) -> list[Risk]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from dprad.errors import DpradError
 from dprad.game.question import Question
 from dprad.model.results import Risk
-from dprad.runtime.progress import tell
+from dprad.runtime.progress import steps
 from dprad.show.scenario import Answers, Scenario
 from dprad.show.scenario.answers import together
 from dprad.show.scenario.release import Release
@@ -156,8 +156,7 @@ def _others(scenario: Scenario) -> list[Case]:
     missing = [(name, threat) for name, threat in usual if threat not in present]
     releases = _reading(scenario)
     cases = []
-    for k, (name, threat) in enumerate(missing):
-        tell("questions", k, len(missing))
+    for name, threat in steps("other attackers", missing):
         cases.append(_case(name, Question.of(prior, threat), releases))
     return cases
 

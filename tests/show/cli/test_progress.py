@@ -1,0 +1,129 @@
+"""Progress on standard error: for people, in a log, and when work is interrupted."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import signal
+import sys
+import time
+
+import pytest
+
+from dprad.runtime.progress import Clock, known, part, steps, tell
+from dprad.show.cli import main, progress
+from dprad.show.cli.output import show
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    monkeypatch.setattr(progress, "PATIENCE", 0.01)
+    monkeypatch.setattr(progress, "EVERY", 0.01)
+
+
+def until(said, err):
+    """Work until this is on standard error; on a busy machine that takes a while."""
+    end = time.monotonic() + 60.0
+    while said not in err.getvalue() and time.monotonic() < end:
+        time.sleep(0.01)
+    assert said in err.getvalue()
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_a_bar_for_people_and_lines_for_a_log(monkeypatch, impatient, terminal):
+    err = Terminal() if terminal else io.StringIO()
+    monkeypatch.setattr(sys, "stderr", err)
+    with progress.shown(False):
+        tell("runs", 3, 10)
+        until("runs: 3 of 10", err)
+        tell("runs", 10, 10)
+        until("all 10 done, finishing", err)
+    assert "dprad: runs: 3 of 10; " in err.getvalue() or terminal
+    seen = len(err.getvalue())
+    time.sleep(0.05)
+    assert len(err.getvalue()) == seen  # it is over
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_nothing_when_quiet(monkeypatch, impatient, terminal):
+    err = Terminal() if terminal else io.StringIO()
+    monkeypatch.setattr(sys, "stderr", err)
+    with progress.shown(True):
+        tell("runs", 3, 10)
+        time.sleep(0.1)
+    assert not err.getvalue()
+
+
+def test_results_go_to_standard_output_while_a_bar_is_shown(monkeypatch, impatient, capsys):
+    err = Terminal()
+    monkeypatch.setattr(sys, "stderr", err)
+    with progress.shown(False):
+        tell("runs", 3, 10)
+        until("runs: 3 of 10", err)
+        show("the answer")
+    assert capsys.readouterr().out == "the answer\n" and "the answer" not in err.getvalue()
+
+
+def test_time_that_is_left(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    clock = Clock()
+    clock.told("runs", 0, 10)
+    assert clock.left is None  # nothing is done yet
+    now[0] = 2.0
+    clock.told("runs", 4, 10)
+    assert clock.left == pytest.approx(3.0) and clock.rest == "about 3 s more for this"
+    now[0] = 4.0
+    assert clock.left == pytest.approx(1.0)  # time goes by though nothing is told
+    now[0] = 6.0
+    assert clock.left is None and clock.rest == ""  # longer than expected: not told, never 0
+    clock.told("runs", 10, 10)
+    assert clock.left is None and "finishing" in str(clock)
+    clock.told("runs", 2, 10)  # anew: what is known about the pace is gone
+    assert clock.left is None and clock.seconds == 6.0
+    clock.told("values tried", 0, 0)
+    assert clock.left is None and str(clock) == "values tried"
+
+
+def test_only_the_outermost_work_is_told(monkeypatch):
+    clock, said = Clock(), []
+    monkeypatch.setattr("dprad.runtime.progress._listeners", [clock.told])
+    for item in steps("attackers", "ab"):
+        for _ in steps("points", range(5)):
+            tell("draws", 7, 7)
+            said.append(str(clock))
+        if item == "b":
+            break
+    assert said == ["attackers: 0 of 2"] * 5 + ["attackers: 1 of 2"] * 5
+    with part("calibrating, 3 values tried"):
+        tell("draws", 1, 7)
+        assert str(clock) == "calibrating, 3 values tried"
+    for _ in steps("attackers", ["the only one"]):
+        tell("draws", 5, 7)
+    assert str(clock) == "draws: 5 of 7"
+
+
+def test_an_interrupted_command_says_what_it_knows(monkeypatch, capsys):
+    def work(*_, **__):
+        tell("attackers", 1, 3)
+        known("a stranger: extra risk 0.1")
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(60)
+
+    monkeypatch.setattr("dprad.show.scenario.answer", work)
+    monkeypatch.setattr("dprad.show.scenario.load", lambda _: None)
+    with pytest.raises(SystemExit) as stop:
+        main(["assess", "scenario.toml", "--quiet"])
+    err = capsys.readouterr().err
+    assert stop.value.code == 130
+    assert re.fullmatch(
+        r"dprad: interrupted after \d+ s \(attackers: 1 of 3\)\. Known by then:\n"
+        r"  a stranger: extra risk 0\.1\n",
+        err,
+    )
