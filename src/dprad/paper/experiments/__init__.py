@@ -21,7 +21,7 @@ from typing import Any
 
 from dprad.errors import DpradError, one_of, part
 from dprad.runtime.journal import Journal, first_line
-from dprad.runtime.progress import tell
+from dprad.runtime.progress import steps
 from dprad.runtime.workers import stream
 from dprad.runtime.writing import write as write_file
 
@@ -108,12 +108,11 @@ def cells(options: Options, grid: list[Row], work: Callable[[Row, int], list[Row
     new = [i for i, key in enumerate(keys) if key not in done and keys.index(key) == i]
     tasks = [(grid[i], 1000 * options.rng + i) for i in new]
     with closing(stream(work, tasks, options.workers, threads=False)) as fresh:
-        for i, key in enumerate(keys):
+        for key in steps(f"{options.name}, cells", keys):
             if key not in done:
                 done[key] = json.loads(json.dumps(next(fresh), default=float))
                 if journal is not None:
                     journal.append({"cell": key, "rows": done[key]})
-            tell(f"{options.name}, cells", i + 1, len(grid))
     return [row for key in keys for row in done[key]]
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from dprad.data import datasets
-from dprad.errors import DpradError
+from dprad.errors import DpradError, part
 from dprad.model.guarantees import ADD_REMOVE, REPLACE_ONE, GaussianDP, Neighbours
 from dprad.model.priors import Prior
 from dprad.paper.experiments import Made, Options, Row, cells
@@ -81,8 +81,7 @@ class _Images:
 
 def run(options: Options) -> Made:
     """A row for every noise level and attacker."""
-    import torch
-
+    torch = part("torch", "trainings", "torch")
     images = _data(options)
     known = 199 if options.quick else KNOWN
     steps = 20 if options.quick else STEPS

@@ -40,7 +40,7 @@ def shown(quiet: bool) -> Iterator[None]:
 def _end(watcher: threading.Thread, over: threading.Event) -> None:
     over.set()
     if watcher.is_alive():
-        watcher.join()
+        watcher.join(timeout=1.0)  # a terminal that takes nothing more holds nobody up
 
 
 def _interrupted(clock: Clock, lines: list[str]) -> str:
@@ -89,7 +89,7 @@ def _bar(clock: Clock, over: threading.Event) -> None:
 
     erased.append(erase)
     try:
-        while not over.wait(0.1):
+        while not over.wait(0.2):
             total = None if clock.done >= clock.total else clock.total
             said, *time = _said(clock)
             with SCREEN:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from dprad.errors import DpradError, whole
+from dprad.errors import DpradError, part, whole
 from dprad.show.cli.options import Whole, hands
 from dprad.show.cli.output import show
 
@@ -65,6 +65,7 @@ def reproduce(
         return 0
     if runs is not None:
         whole(runs, "--runs", low=1)
+    part("matplotlib", "its figures", "plots")  # before the work, not after it
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     names = list(experiments.EXPERIMENTS) if name == "all" else [name]

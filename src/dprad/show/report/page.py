@@ -116,6 +116,7 @@ def report_scenario(
     spared(path, inputs)  # before the work, not after it
     if ledger is not None:
         ledger.keeps(scenario.name)
+    needed()
     answers = answer(scenario, allow_code=allow_code)
     page = page_of(answers, command)
     if ledger is not None:
@@ -183,8 +184,14 @@ def _page(
     return Page(title, lead, risk, shown, number, verdict, assumptions, sections, asked=asked)
 
 
+def needed() -> Any:
+    """What reports are made with; asked for before the work, not after it."""
+    part("matplotlib", "reports", "report")
+    return part("jinja2", "reports", "report")
+
+
 def _render(page: Page) -> str:
-    jinja2 = part("jinja2", "reports", "report")
+    jinja2 = needed()
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("dprad.show.report", "."),
         autoescape=True,

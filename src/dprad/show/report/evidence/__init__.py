@@ -13,7 +13,7 @@ from typing import Any
 from dprad.show.report.evidence.facts import facts, input_of
 from dprad.show.report.evidence.folder import seal, usable
 from dprad.show.report.evidence.text import page
-from dprad.show.report.page import html_of
+from dprad.show.report.page import html_of, needed
 from dprad.show.scenario import Scenario, answer
 
 __all__ = ["evidence"]
@@ -31,7 +31,8 @@ def evidence(
 
     The folder is new, empty, or an earlier pack, which is replaced in one step.
     """
-    target = usable(folder)  # before the work, not after it
+    needed()  # before the work, not after it
+    target = usable(folder)
     answers = answer(scenario, allow_code=allow_code)
     day = datetime.now(UTC).date() if today is None else today
     found = facts(answers, command, day)
