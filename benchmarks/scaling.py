@@ -1,11 +1,12 @@
 """Time and memory against the size of the question, with the fitted exponent. `make scaling`.
 
-    python benchmarks/scaling.py [--out docs] [--only laplace] [--limit 60]
+    python benchmarks/scaling.py [--out docs] [--only laplace] [--limit 20]
 
 Every point is a process of its own: it answers a small question first (imports, caches), then the
-one that is timed; memory is what the peak grew by. Sizes grow until a point takes longer than
-`--limit` seconds. Times are of one machine; the exponents are what carries over. They are fitted
-to the last three points, where fixed costs no longer show.
+one that is timed; memory is what the peak grew by. Sizes grow to 10^5, and further until a point
+takes longer than `--limit` seconds (5: about a quarter of an hour on one core). Times are of one
+machine; the exponents are what carries over. They are fitted to the last three points, where fixed
+costs no longer show.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ from pathlib import Path
 import numpy as np
 
 import dprad
-from dprad import GaussianDP, Prior, PureDP, Threat, assess, audit, mechanisms, simulate
+from dprad import GaussianDP, Prior, PureDP, Threat, assess, audit, calibrate, mechanisms, simulate
+from dprad.game.question import Question
+from dprad.verbs.together import jointly
 
 NEAR = {"neighbours": "replace-one"}
 
@@ -86,6 +89,67 @@ def promised(promise, threat=None):
     return prepare
 
 
+def uniform(m):
+    return lambda: assess(PureDP(1.0, **NEAR), prior=Prior.uniform(m))
+
+
+def thirds(table):
+    """What the attacker knows about numbers."""
+    return [int(v) % 3 for v in table]
+
+
+def people(m):
+    """About m different records: an age, an area and hours per week, of which there are 94."""
+    rng = np.random.default_rng(0)
+    columns = [rng.integers(17, 91, m), rng.integers(0, max(2, m // 500), m)]
+    columns.append(np.clip(np.rint(rng.normal(40, 12, m)), 1, 94).astype(int))
+    rows = np.unique(np.stack(columns, axis=1), axis=0)
+    return Prior.from_counts({tuple(row): 1.0 for row in rows.tolist()},
+                             columns=["age", "area", "hours"])  # fmt: skip
+
+
+def of_people(knows, verb=assess):
+    """Gaussian noise on hours per week."""
+
+    def prepare(m):
+        asked = {"prior": people(m), "threat": Threat(knows=knows), "query": "hours"}
+        if verb is calibrate:
+            return lambda: calibrate(mechanisms.Gaussian, max_risk=0.1, sensitivity=93, **asked)
+        return lambda: assess(mechanisms.Gaussian(sigma=50.0, sensitivity=93), **asked)
+
+    return prepare
+
+
+def of_tables(by):
+    """Tables of counts, seen by an attacker who knows age and area: 200 draws."""
+
+    def prepare(m):
+        noise = {"noise": "gaussian", "rho": 0.5, "neighbours": "replace-one"}
+        asked = {"prior": people(m), "threat": Threat(knows=["age", "area"], target=["hours"])}
+        return lambda: assess(mechanisms.Marginals(by, **noise), trials=200, **asked)
+
+    return prepare
+
+
+def memoised(kind, **given):
+    """Ten reports with memoised noise: 2,000 draws."""
+
+    def prepare(m):
+        noise = kind(size=m, reports=10, **given)
+        prior = uneven(m)
+        return lambda: assess(noise, prior=prior, trials=2000)
+
+    return prepare
+
+
+def ledger(count):
+    """So many releases about the same people, all together."""
+    prior, noise = people(1000), mechanisms.Gaussian(sigma=93.0 * count**0.5, sensitivity=93)
+    questions = [Question.of(prior, Threat(knows=k)) for k in ("everything", ["age"])]
+    parts = [(noise, "hours")] * count
+    return lambda: jointly(lambda _: parts, questions, worst=False)
+
+
 def estimated(trials):
     noise = mechanisms.Composed(
         [
@@ -144,10 +208,17 @@ def counted(rows):
     return lambda: Prior.from_data(str(path), columns=["age", "area"])
 
 
-VALUES = [300, 1000, 3000, 10_000, 30_000, 100_000, 300_000, 1_000_000]
-RUNS = [10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000]
+# Sizes that are always reached, if a point takes no more than a few minutes.
+ENOUGH = 100_000
+VALUES = [1000, 10_000, 30_000, 100_000, 300_000, 1_000_000]
+RUNS = [10_000, 100_000, 300_000, 1_000_000, 3_000_000]
+FEW = [1000, 10_000, 100_000]
+ALL = Threat(knows="everything")
+PART = Threat(knows=thirds)
+BOUNDED = {"sensitivity": None, "bounds": lambda m: (0.0, m - 1.0)}
 # Name: what to prepare, what grows, sizes.
 CASES = {
+    "promise, uniform prior": (uniform, "values", [*VALUES, 10**7, 10**8]),
     "promise, epsilon": (promised(PureDP(1.0, **NEAR)), "values", VALUES),
     "promise, epsilon, tolerance": (promised(PureDP(1.0, **NEAR), line(5)), "values", VALUES),
     "promise, Gaussian": (promised(GaussianDP(1.0, **NEAR)), "values", VALUES),
@@ -160,19 +231,27 @@ CASES = {
     "Laplace": (on_numbers(mechanisms.Laplace), "values", VALUES),
     "Laplace, falling prior": (on_numbers(mechanisms.Laplace, prior=falling), "values", VALUES),
     "Laplace, tolerance": (on_numbers(mechanisms.Laplace, line(20)), "values", VALUES),
-    "Laplace, all known": (
-        on_numbers(mechanisms.Laplace, Threat(knows="everything")), "values", VALUES,
-    ),
+    "Laplace, part known": (on_numbers(mechanisms.Laplace, PART), "values", VALUES),
+    "Laplace, all known": (on_numbers(mechanisms.Laplace, ALL), "values", VALUES),
     "Gaussian": (
         on_numbers(mechanisms.Gaussian, sigma=lambda m: m / 4, epsilon=None),
         "values", VALUES,
     ),
     "geometric": (on_numbers(mechanisms.Geometric), "values", VALUES),
+    "geometric, tolerance": (on_numbers(mechanisms.Geometric, line(20)), "values", VALUES),
+    "geometric, all known": (on_numbers(mechanisms.Geometric, ALL), "values", VALUES),
     "staircase": (on_numbers(mechanisms.Staircase), "values", VALUES),
-    "piecewise": (
-        on_numbers(mechanisms.Piecewise, sensitivity=None, bounds=lambda m: (0.0, m - 1.0)),
-        "values", VALUES,
-    ),
+    "staircase, all known": (on_numbers(mechanisms.Staircase, ALL), "values", VALUES),
+    "piecewise": (on_numbers(mechanisms.Piecewise, **BOUNDED), "values", VALUES),
+    "records, Gaussian, all known": (of_people("everything"), "values", VALUES),
+    "records, Gaussian, part known": (of_people(["age", "area"]), "values", VALUES),
+    "records, Gaussian, calibrate": (of_people("everything", calibrate), "values", VALUES),
+    "table of counts, 200 draws": (of_tables([["hours"], ["area"]]), "values", VALUES),
+    "L-GRR, 10 reports":
+        (memoised(mechanisms.LGRR, epsilon_inf=2.0, epsilon_one=1.0), "values", FEW),
+    "L-OSUE, 10 reports":
+        (memoised(mechanisms.LOSUE, epsilon_inf=2.0, epsilon_one=1.0), "values", FEW),
+    "ledger": (ledger, "releases", [1000, 10_000, 30_000, 100_000, 300_000]),
     "places within 200 m": (nearby, "values", VALUES),
     "estimate (composition)": (estimated, "draws", RUNS),
     "simulated attack": (simulated, "runs", RUNS),
@@ -193,14 +272,17 @@ PANELS = {
 
 
 def measure(name, size):
-    """In this process: seconds and what the peak of memory grew by, in MB."""
-    prepare, _, sizes = CASES[name]
+    """In this process: seconds (of the processor, since machines are shared; with several workers
+    on the clock) and what the peak of memory grew by, in MB.
+    """
+    prepare, unit, sizes = CASES[name]
+    now = time.perf_counter if unit == "workers" else time.process_time
     prepare(min(sizes[0], size))()
     task = prepare(size)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    begin = time.perf_counter()
+    begin = now()
     task()
-    seconds = time.perf_counter() - begin
+    seconds = now() - begin
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(json.dumps([seconds, (after - before) / 1024, after / 1024]))
 
@@ -240,7 +322,7 @@ def main():
                 break
             points.append((size, *at))
             print(f"{name:28} {size:>11,} {unit:8} {at[0]:9.3f} s {at[1]:8.0f} MB", flush=True)
-            if at[0] > given.limit and unit == "values":
+            if at[0] > given.limit and size >= ENOUGH:
                 break
         found[name] = points
         print(f"{name:28} exponent {exponent(points):.2f}", flush=True)
@@ -250,6 +332,8 @@ def main():
 
 def exponent(points):
     last = points[-3:]
+    if len(last) < 2:
+        return float("nan")
     x, y = np.log([p[0] for p in last]), np.log([p[1] for p in last])
     return float(np.polyfit(x, y, 1)[0])
 
@@ -270,7 +354,7 @@ def write(found, folder):
             told = ", ".join(f"{p[0]}: {p[1]:.2g} s" for p in points)
             rows[-1] = rows[-1].replace(name, f"{name} ({told})")
     figure = Figure(figsize=(9.5, 8.5), layout="constrained")
-    numbers = ("Laplace", "Gaussian", "geometric", "staircase", "piecewise")
+    numbers = ("Laplace", "Gaussian", "geometric", "staircase", "piecewise", "records")
     for axes, title in zip(figure.subplots(2, 2).flat, PANELS, strict=True):
         ends = []
         for name, points in found.items():
@@ -297,7 +381,10 @@ def write(found, folder):
     head, _, _ = page.partition("<!-- measured -->")
     when = datetime.now(UTC).date().isoformat()
     table = "| what | largest | time | memory | exponent |\n|---|---|---|---|---|\n"
-    told = f"Measured on {when} by `benchmarks/scaling.py`, on two shared cores.\n\n"
+    told = (
+        f"Measured on {when} by `benchmarks/scaling.py`, on two shared cores; seconds of the "
+        "processor, with workers on the clock.\n\n"
+    )
     text = f"{head}<!-- measured -->\n{told}{table}" + "\n".join(rows) + "\n"
     (folder / "scaling.md").write_text(text, encoding="utf-8")
 
