@@ -184,7 +184,7 @@ def calibration_meets_target(rng, seen):
     try:
         family, arguments = catalogue.parts(name, {}, prior, threat)
         plan = calibrate(
-            family, parameter=catalogue.card(name).takes[0], max_risk=target, prior=prior,
+            family, parameter=catalogue.card(name).takes[0].name, max_risk=target, prior=prior,
             threat=threat, **arguments,
         )  # fmt: skip
     except DpradError as error:
