@@ -46,7 +46,7 @@ def without_extras(*arguments, folder):
         ("calibrate --max-risk 0.1 --mechanism laplace --uniform 20", None),
         ("demo", None),
         ("assess --epsilon 1 --neighbours replace-one --data people.csv", "tables"),
-        ("report", "plots"),
+        ("report", "report"),
         ("explore", "web"),
     ],
 )

@@ -162,7 +162,7 @@ def test_domain_and_tolerance(capsys, tmp_path):
         ),
         (["--mechanism", "grr", "--epsilon", 1, "--mu", 1, "--uniform", 2], "does not apply"),
         (["--epsilon", 1, "--neighbours", "replace-one", "--missing", "keep"], "needs --data"),
-        (["--epsilon", 1, "--neighbours", "replace-one", "--uniform", 10**14], "may be used"),
+        (["--mechanism", "laplace", "--epsilon", 1, "--uniform", 10**14], "may be used"),
     ],
 )
 def test_bad_input_is_one_sentence_and_code_two(capsys, options, words):

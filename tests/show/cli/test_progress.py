@@ -118,8 +118,12 @@ def test_an_interrupted_command_says_what_it_knows(monkeypatch, capsys):
 
     monkeypatch.setattr("dprad.show.scenario.answer", work)
     monkeypatch.setattr("dprad.show.scenario.load", lambda _: None)
-    with pytest.raises(SystemExit) as stop:
-        main(["assess", "scenario.toml", "--quiet"])
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background
+    try:
+        with pytest.raises(SystemExit) as stop:
+            main(["assess", "scenario.toml", "--quiet"])
+    finally:
+        signal.signal(signal.SIGINT, before)
     err = capsys.readouterr().err
     assert stop.value.code == 130
     assert re.fullmatch(
