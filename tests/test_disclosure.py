@@ -1159,3 +1159,51 @@ def test_apostrophes_and_categories_are_not_told(tmp_path):
     with pytest.raises(dprad.DpradError, match="numbers") as caught:
         dprad.Prior.from_data(frame, weight="w")
     assert "SECRET" not in str(caught.value)
+
+
+# -- found by an eleventh reader -------------------------------------------------------------------
+def many(tmp_path):
+    path = tmp_path / "many.csv"
+    rows = [f"Plugh{i},{'flu' if i % 2 else 'none'},{20_000 + 137 * i}" for i in range(299)]
+    path.write_text("name,diagnosis,salary\n" + "\n".join([*rows, "Zyxwvut,Quuxitis,918273"]))
+    return path
+
+
+@pytest.mark.parametrize("form", ["", "--json"])
+@pytest.mark.parametrize("by", ["record", "name", "diagnosis", "salary"])
+def test_groups_do_not_name_few_people(by, form, tmp_path, capsys):
+    command = f"assess --epsilon 1 --neighbours replace-one --data {many(tmp_path)} --by {by}"
+    asked = [*command.split(), "--target", "diagnosis", *form.split()]
+    code, said = run(asked, capsys)
+    assert code == 0 and silent(said), said
+    assert not re.search(r"\b\d*[1-9]\d{0,2}137\b|20000", said)
+    shown = {
+        "record": "number 2", "name": "fewer than ten people", "diagnosis": "flu",
+        "salary": "or more",
+    }  # fmt: skip
+    assert shown[by] in said
+    code, said = run([*asked, "--show-records"], capsys)
+    assert code == 0 and (not silent(said) or by == "salary")
+
+
+def test_groups_of_a_weighted_table_are_not_named(tmp_path, capsys):
+    path = tmp_path / "w.csv"
+    path.write_text("town,w\n" + "big,1\n" * 90 + "Quuxitis,100\n")
+    command = f"assess --epsilon 1 --neighbours replace-one --data {path} --weight w --by town"
+    code, said = run([*command.split(), "--columns", "town"], capsys)
+    assert code == 0 and silent(said) and "how many people" in said
+
+
+def test_bands_hold_what_their_names_say():
+    from dprad.verbs.shown_groups import rounded
+
+    draws = np.random.default_rng(0)
+    for values in (draws.normal(0, 1e-7, 200), draws.integers(0, 10**9, 200),
+                   1.7e9 + draws.random(200), draws.pareto(0.3, 200)):  # fmt: skip
+        values = np.unique(values)
+        names, label = rounded(values, np.full(len(values), 1 / len(values)), len(values))
+        assert len(names) > 3 and len(set(names)) == len(names)
+        for value, k in zip(values.tolist(), label.tolist(), strict=True):
+            low, _, high = names[k].removesuffix(" or more").partition("below ")
+            low = low.removesuffix(" to ").strip()
+            assert (not low or float(low) <= value) and (not high or value < float(high))

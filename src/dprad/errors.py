@@ -139,8 +139,8 @@ def show_records(show: bool = True) -> Iterator[None]:
     """Allow messages and notes to show the values of records, which helps to find a mistake.
 
     Outside this context, messages, notes and reports contain no record's value; records are named
-    by their position instead. Only a table by group (`by_group`, ``--by``) names what it was asked
-    for.
+    by their position instead. Only what is asked for by name in Python (the groups of `by_group`,
+    the support of a prior) has its names.
 
     Parameters
     ----------

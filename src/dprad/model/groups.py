@@ -62,6 +62,8 @@ class Groups(Result):
         The risk of everybody together.
     method
         What gave the numbers.
+    note
+        What is not shown, and why.
 
     """
 
@@ -71,6 +73,7 @@ class Groups(Result):
     groups: tuple[Group, ...]
     overall: Risk
     method: str
+    note: str = ""
 
     def __iter__(self) -> Iterator[Group]:
         return iter(self.groups)
@@ -80,7 +83,8 @@ class Groups(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """The table as plain data: numbers, strings, lists and dicts."""
-        return {"groups": [g.to_dict() for g in self.groups], "overall": self.overall.to_dict()}
+        plain = {"groups": [g.to_dict() for g in self.groups], "overall": self.overall.to_dict()}
+        return plain | ({"groups_note": self.note} if self.note else {})
 
     @property
     def rows(self) -> list[tuple[str, ...]]:
@@ -89,11 +93,12 @@ class Groups(Result):
         return [heading, *(_row(group) for group in self.groups[:LINES])]
 
     def __str__(self) -> str:
-        rows = self.rows
-        widths = [max(len(row[k]) for row in rows) for k in range(4)]
+        rows = self.rows if self.groups else []
+        widths = [max(len(row[k]) for row in rows) for k in range(4 if rows else 0)]
         lines = ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) for row in rows]
         if len(self.groups) > LINES:
             lines.append(f"... and {len(self.groups) - LINES:,} more")
+        lines += [self.note] if self.note else []
         lines.append(f"Everybody, on average: extra risk {explain.number(self.overall)}.")
         lines += explain.doubtful(self.overall.doubts)
         return "\n".join(line.rstrip() for line in lines)

@@ -96,7 +96,8 @@ def by_group(
                 f"by_group needs a prior that is a table of records, but it is {prior.kind}."
             )
         if isinstance(by, str) and by == "record" and "record" not in prior.columns:
-            return _records(subject, question, sampling)
+            assert prior.support is not None
+            return each_record(subject, question, sampling, prior.support.tolist().__getitem__)
         names, label = _labels(prior, by)
         return asked_by(subject, question, sampling, names, label)
 
@@ -136,11 +137,14 @@ def _group(name: Any, share: float, risk: Risk) -> Group:
     )  # fmt: skip
 
 
-def _records(subject: Any, question: Question, sampling: Sampling) -> Groups:
-    """Every record by itself: O(m), but for what is computed once for each value that is read."""
-    prior, overall = question.prior, answer(subject, question, sampling)
-    assert prior.support is not None
-    pi = prior.table
+def each_record(
+    subject: Any, question: Question, sampling: Sampling, named: Callable[[int], Any]
+) -> Groups:
+    """Every record by itself, named by its place (from 0): O(m), but for what is computed once for
+    each value that is read.
+    """
+    overall = answer(subject, question, sampling)
+    pi = question.prior.table
     kept = np.flatnonzero(pi > 0)
     low: FloatArray
     if isinstance(subject, Guarantee):
@@ -153,7 +157,7 @@ def _records(subject: Any, question: Question, sampling: Sampling) -> Groups:
         rad, high, kind = own.rad[place], own.high[place], own.kind
         low = own.low[place] * (kind != "upper-bound")
     order = np.argsort(-high, kind="stable")[:MOST]
-    names = prior.support[kept[order]].tolist()
+    names = [named(int(place)) for place in kept[order]]
     groups = tuple(
         Group(
             name=name, share=float(pi[kept[i]]), rad=float(rad[i]),

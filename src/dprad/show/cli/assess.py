@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from dprad.errors import DpradError
+from dprad.errors import DpradError, records_shown
 from dprad.mechanisms import catalogue
 from dprad.mechanisms.catalogue import FAMILIES, NUMBERS, PROMISES
 from dprad.model.guarantees import KINDS
@@ -74,7 +74,9 @@ def assess(
         Without an attacker, a standard set is asked about: these columns are guessed (default:
         all).
     by
-        Also the risk of each group of this column.
+        Also the risk of each group of this column, or of each "record". Of a file, groups of fewer
+        than ten people are not named, numbers are in rounded bands, and records are named by their
+        place, unless with --show-records.
     max_risk
         The accepted extra risk, as 0.1 or 10%: exit with code 1 if it may be exceeded, and with 3
         if that cannot be told.
@@ -151,7 +153,7 @@ def assess(
     groups = None
     if by is not None:
         asked = dict(attackers)[name]
-        groups = dprad.by_group(subject, prior=prior, threat=asked, query=read, by=by)
+        groups = _groups(subject, population, prior=prior, threat=asked, query=read, by=by)
     code = 0 if verdict is None else verdict.code
     if json:
         plain = risk.to_dict() | {"max_risk": max_risk}
@@ -167,6 +169,17 @@ def assess(
     if verdict is not None:
         show(f"\n{verdict.word}. {verdict}")
     return code
+
+
+def _groups(subject: Any, population: Population, **asked: Any) -> Any:
+    """The groups, without values of few people unless they are asked for."""
+    import dprad
+    from dprad.verbs.shown_groups import shown_groups
+
+    if population.data is None or records_shown():
+        return dprad.by_group(subject, **asked)
+    people = 0 if population.weight is not None else asked["prior"].rows or 0
+    return shown_groups(subject, **asked, people=people)
 
 
 def _promise(given: dict[str, Any], neighbours: str | None) -> Any:

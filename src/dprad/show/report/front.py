@@ -25,10 +25,11 @@ from dprad.show.plots.odds import grids
 from dprad.show.scenario import Answers, Scenario
 from dprad.show.scenario.advice import advice
 from dprad.verbs.by_group import asked_by, banded
+from dprad.verbs.shown_groups import OTHERS, large, merged
 from dprad.verbs.together import composed, promise
 
-# Fewest people of a group that is named, most groups, and draws for each.
-PEOPLE, GROUPS, DRAWS = 10, 8, 2_000
+# Most groups, and draws for each.
+GROUPS, DRAWS = 8, 2_000
 TOGETHER = "all together"
 ESTIMATED = (
     "Numbers that are estimated, by simulation, are upper ends of 95% confidence intervals: each "
@@ -252,23 +253,21 @@ def _groups(answers: Answers, name: str) -> tuple[str, tuple[tuple[str, str], ..
         return "", ()
     names, label = banded(prior.column(column), prior.table)
     share = np.bincount(label, weights=prior.table, minlength=len(names))
-    large = np.flatnonzero(share * _people(scenario) >= PEOPLE - 1e-6)
-    if len(large) < 2:
+    many = large(label, prior.table, _people(scenario))
+    if len(many) < 2:
         return "", ()
-    order = large[np.argsort(share[large])]
+    order = many[np.argsort(share[many])]
     chosen = order if len(order) <= GROUPS else np.r_[order[: GROUPS - 1], order[-1]]
     # everybody else is one group, which is not shown
-    place = np.full(len(names), len(chosen))
-    place[chosen] = np.arange(len(chosen))
-    listed = [names[k] for k in chosen] + ["others"]
+    listed, place = merged(names, label, chosen)
     try:
         subject, posed = _subject(answers, question)
-        table = asked_by(subject, posed, Sampling(trials=DRAWS), listed, place[label])
+        table = asked_by(subject, posed, Sampling(trials=DRAWS), listed, place)
     except DpradError:
         return "", ()
     rows = []
     for group in table:
-        if group.name == "others":
+        if group.name is OTHERS:
             continue
         risk = explain.above(_up(group.interval[1]))
         rows.append((str(group.name), risk))
