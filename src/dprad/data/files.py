@@ -71,6 +71,11 @@ class Limits:
     width: int | None = None  # columns of the file to choose from; None: as many as of a record
 
 
+def is_text(data: Any) -> bool:
+    """Whether this is the path of a text file, whose values have no types."""
+    return isinstance(data, str | Path) and str(data).removesuffix(".gz").endswith((".csv", ".tsv"))
+
+
 class UnreadableError(DpradError):
     """A table cannot be read; its encoding may be the reason."""
 
@@ -115,7 +120,7 @@ def opened(
                 clock.start()
             if reader == _CSV and any(map(looks_like_utf16, copies)):
                 raise UnreadableError
-            yield _table(connection, names, copies, reader, limits, written.decimal, columns)
+            yield _table(connection, names, copies, reader, limits, written, columns)
         except duckdb.InterruptException:
             raise DpradError("data: reading it takes too long. Load a smaller table.") from None
         except DpradError as error:
@@ -204,7 +209,7 @@ def _table(
     files: list[Path],
     reader: str,
     limits: Limits | None,
-    decimal: str,
+    written: Written,
     columns: Sequence[str] | None,
 ) -> Any:
     """The rows of the files, after a look at what they are."""
@@ -219,7 +224,10 @@ def _table(
             given[1] = min(ROWS, limits.rows)
     elif limits is not None:
         _pages(connection, names, limits)
-    source = reader.replace("($1, ", f"($1, decimal_separator = '{decimal}', ") if csv_ else reader
+    more = f"decimal_separator = '{written.decimal}', "
+    if written.literal:
+        more += "all_varchar = true, allow_quoted_nulls = false, "
+    source = reader.replace("($1, ", f"($1, {more}") if csv_ else reader
     table = connection.sql(f"SELECT * FROM {source}", params=given)
     if csv_ and len(table.columns) == 1 and re.search("[,;|\t]", table.columns[0]):
         raise UnreadableError(

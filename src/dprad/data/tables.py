@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from dprad.data.files import Limits, UnreadableError, opened
+from dprad.data.as_written import read as as_written
+from dprad.data.files import Limits, UnreadableError, is_text, opened
 from dprad.data.text import Written
 from dprad.errors import DpradError, column, part, told
 from dprad.numerics.arrays import Column, FloatArray, IntArray, distinct
@@ -154,14 +155,22 @@ def _key(name: str, values: list[Any]) -> Column:
     return key
 
 
-def read_rows(data: Any) -> tuple[list[str], list[Column]]:
-    """All rows, in order: column names, and one array of values per column. They must fit here."""
-    with opened(data, True, False, None) as native:
+def read_rows(data: Any, literal: bool = False) -> tuple[list[str], list[Column]]:
+    """All rows, in order: column names, and one array of values per column. They must fit here.
+
+    If `literal`, columns of a text file that are no plain numbers come twice (`data.as_written`).
+    """
+    literal = literal and is_text(data)
+    with opened(data, True, False, None, Written(literal=literal)) as native:
         frame, schema = _frame(native)
         try:
-            return schema.names(), [array(values) for values in _fetch(frame)]
+            names, columns = schema.names(), _fetch(frame)
         except Exception as error:
             raise _failed(error) from None
+    if literal:
+        read = [(n, c) for n, texts in zip(names, columns, strict=True) for c in as_written(texts)]
+        names, columns = [n for n, _ in read], [c for _, c in read]
+    return names, [array(values) for values in columns]
 
 
 def _frame(native: Any) -> tuple[Any, Any]:

@@ -30,10 +30,13 @@ _SAVE = "Save it as UTF-8, or say what it is with encoding= (--encoding):"
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The encoding (None: UTF-8) and the decimal sign of a text file."""
+    """The encoding (None: UTF-8) and the decimal sign of a text file; whether all its values are
+    left as they are written.
+    """
 
     encoding: str | None = None
     decimal: str = "."
+    literal: bool = False
 
     @classmethod
     def of(cls, encoding: Any, decimal: Any) -> Written:

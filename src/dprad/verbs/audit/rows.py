@@ -70,7 +70,7 @@ def _pairs(table: Any) -> tuple[Column, Any]:
 
 
 def _columns(table: Any, name: str) -> tuple[Column, Any]:
-    names, columns = read_rows(table)
+    names, columns = read_rows(table, literal=True)
     column(name, names, name="secret")
     others = [c for n, c in zip(names, columns, strict=True) if n != name]
     if not others:
