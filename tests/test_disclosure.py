@@ -1161,6 +1161,17 @@ def test_apostrophes_and_categories_are_not_told(tmp_path):
     assert "SECRET" not in str(caught.value)
 
 
+def test_rounded_counts_of_an_audit_are_possible():
+    from dprad.show.report.published import published
+
+    result = audit(lambda r, rng: r, claim=ONE, prior=Prior.uniform(2), trials=100)
+    for trials, passes, right in ((1896, 0, 1896), (1896, 1, 1890), (949, 2, 947)):
+        shown = published(
+            dataclasses.replace(result, trials=trials, passes=passes, successes=right)
+        )
+        assert shown.successes <= shown.trials - shown.passes <= shown.trials
+
+
 # -- found by an eleventh reader -------------------------------------------------------------------
 def many(tmp_path):
     path = tmp_path / "many.csv"

@@ -31,6 +31,8 @@ def audit(result: Audit) -> str:
             f"Violated, at {level} confidence: epsilon {known}, but {result.epsilon_claimed:.6g} "
             f"was claimed ({whom} records{lost})."
         ]
+    elif not result.conclusive:
+        lines = [_nothing(result, f"({whom} records{lost})", level)]
     else:
         lines = [
             f"Consistent with the claim: {result.trials:,} runs refute epsilon below "
@@ -43,7 +45,7 @@ def audit(result: Audit) -> str:
             f"It rests on {result.unverified:,} calls of an earlier session that were not run "
             "again: if what cannot be seen of the function has changed since, they are not its own."
         )
-    if result.verdict == "consistent":
+    if result.verdict == "consistent" and result.conclusive:
         lines.append(_how_hard(result))
     if result.epsilon_estimate is not None and result.epsilon_interval is not None:
         low, high = (
@@ -70,12 +72,22 @@ def _counted(result: Audit) -> str:
     return f"{told}; extra risk {trimmed(f'{result.rad:.4f}')} ({low} to {high})."
 
 
+def _nothing(result: Audit, whom: str, level: str) -> str:
+    """An audit that could not have failed says nothing."""
+    said = (
+        f"Cannot be told: {result.trials:,} runs are too few to find a violation of epsilon = "
+        f"{result.epsilon_claimed:.6g}, however large {whom}. This says nothing about the claim."
+    )
+    if result.epsilon_lower > 0:
+        said += f" They refute epsilon below {below(result.epsilon_lower)} at {level} confidence."
+    return said
+
+
 def _how_hard(result: Audit) -> str:
     """What a consistent audit would have found, and how near it was."""
+    assert result.would_find is not None
     found = (
-        "No violation, however large, could have been found with so few calls."
-        if result.would_find is None
-        else f"A violation with epsilon {above(result.would_find)} or more would have been found "
+        f"A violation with epsilon {above(result.would_find)} or more would have been found "
         "if every call had shown it; one that shows rarely, or that was not learned, may be larger."
     )
     runs, wealth = result.wealth[-1] if result.wealth else (0, 0.0)

@@ -468,6 +468,19 @@ def test_audits_of_a_table(capsys, tmp_path):
     assert code == 1 and "one run: the 500 rows" in out
 
 
+@pytest.mark.filterwarnings("ignore:.*cannot refute")
+def test_audits_that_could_find_nothing_exit_3(capsys, tmp_path, module):
+    usual = ("--claim", 1, "--neighbours", "replace-one")
+    code, out, _ = run(
+        capsys, "audit", f"{module}:coin", *usual, "--records", "0,1", "--trials", 10
+    )
+    assert code == 3 and out.startswith("Cannot be told: 10 runs are too few")
+    (tmp_path / "few.csv").write_text("secret,score\n" + "0,0\n1,1\n" * 5)
+    file = str(tmp_path / "few.csv")
+    code, out, _ = run(capsys, "audit", "--outputs", file, "--one-run", *usual)
+    assert code == 3 and out.startswith("Cannot be told: 10 runs are too few")
+
+
 def test_audits_with_somebody_absent_and_low_bits(capsys, tmp_path, monkeypatch):
     (tmp_path / "counted.py").write_text(
         "def run(record, rng):\n    return (record is not None) + rng.laplace(0, 0.5)\n"

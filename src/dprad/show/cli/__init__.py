@@ -1,8 +1,8 @@
 """The command line: the same terms as the library.
 
 Exit codes: 0 success; 1 the risk exceeds ``--max-risk`` or a claim is violated; 2 wrong usage or
-bad input; 3 whether the risk exceeds it cannot be told (a doubtful prior or promise); 130
-interrupted, after what was known by then. Heavy modules load inside the commands, so that
+bad input; 3 that cannot be told (a doubtful prior or promise, an audit that could find nothing);
+130 interrupted, after what was known by then. Heavy modules load inside the commands, so that
 ``dprad --help`` is fast.
 """
 

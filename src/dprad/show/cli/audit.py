@@ -52,7 +52,8 @@ def audit(
     seed: Annotated[Whole, Parameter(group=_RUNS)] = 0,
     json: Annotated[bool, Parameter(group=OUTPUT, negative=())] = False,
 ) -> int:
-    """Does this implementation keep its promise? Exit code 1 if it does not.
+    """Does this implementation keep its promise? Exit code 1 if it does not, 3 if that cannot be
+    told: no violation, however large, could have been found.
 
     Example: dprad audit dprad.examples:coin --claim 1 --neighbours replace-one --records 0,1
     --trials 4000
@@ -197,7 +198,7 @@ def _shown(result: Any, json: bool) -> int:
         show(str(result))
     if any(note.startswith("interrupted") for note in result.notes):
         return 130
-    return int(result.verdict == "violated")
+    return int(result.verdict == "violated") if result.conclusive else 3
 
 
 def _records(records: str | None, population: Population) -> Any:

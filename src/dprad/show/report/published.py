@@ -117,14 +117,14 @@ def _candidate(candidate: Candidate) -> Candidate:
 def _audit(result: Audit) -> Audit:
     """Counts of runs and what follows from them: rates of rare values show in these too."""
     low, high = result.rad_interval
-    guessed = result.trials - result.passes
+    guessed = min(int(two_digits(result.trials - result.passes)), result.trials)
     span = result.epsilon_interval
     return replace(
         result,
         rad=round(result.rad, 2),
         rad_interval=(math.floor(low * 100) / 100, math.ceil(high * 100) / 100),
-        passes=result.trials - int(two_digits(guessed)),
-        successes=int(two_digits(result.successes)),
+        passes=result.trials - guessed,
+        successes=min(int(two_digits(result.successes)), guessed),
         rad_claimed=_up(result.rad_claimed),
         epsilon_lower=_down(result.epsilon_lower),
         epsilon_claimed=round(result.epsilon_claimed, 2),

@@ -129,12 +129,13 @@ def bet_on_all(case: Case, order: IntArray, prior: FloatArray, error: float) -> 
         book.take(reader.rows(case.runs.take(where)).keys, case.runs.secret[where])
     claimed, wealth = case.point[0], book.log_wealth(case.point[0])
     needed = -math.log(error)
+    later, price = len(order) - chunks[0], math.log(len(WEIGHTS)) - math.log(float(SHARES[0]))
     return Said(
         evidence="bets on all secrets",
         violated=wealth >= needed,
         low=first_crossing(book.log_wealth, needed, GRID[::4]),
         tally=book.tally,
-        would_find=least_found(case.tested, claimed, error, len(order), float(prior.min())),
+        would_find=least_found(case.tested, claimed, error, later, float(prior.min()), price),
         notes=(),
         secrets=len(prior),
         wealth=((len(order), wealth),),

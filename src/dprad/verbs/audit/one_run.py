@@ -13,7 +13,6 @@ docs/theory/audit.md.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -125,8 +124,8 @@ def split(ordered: FloatArray) -> int:
 
 
 def least_told(secrets: int, epsilon: float, delta: float, alpha: float) -> float | None:
-    """The least epsilon that would be refuted if as many guesses were right as randomised response
-    with it lets one expect; None if not even if all were.
+    """The least epsilon that would be refuted in 19 of 20 audits if guesses were right as often as
+    those of randomised response with it; None if not even if all were.
     """
     from scipy.special import logit
 
@@ -139,8 +138,8 @@ def least_told(secrets: int, epsilon: float, delta: float, alpha: float) -> floa
         middle = (low + high) // 2
         found = chance_of(int(counts[middle]), secrets, secrets, epsilon, delta) <= level
         low, high = (low, middle) if found else (middle + 1, high)
-    share = min(counts[high] / secrets, 1.0 - 1.0 / (2 * secrets))
-    return max(0.0, float(logit(share))) if math.isfinite(share) else None
+    share = certificates.lower_proportion(int(counts[high]), secrets, 0.95)
+    return max(0.0, float(logit(share)))
 
 
 # -- the audit -------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from dprad.data.tables import array, codes, read_rows
 from dprad.errors import DpradError, column
 from dprad.model.guarantees import ADD_REMOVE, ApproxDP, Guarantee, PureDP
 from dprad.numerics.arrays import Column, IntArray
-from dprad.verbs.audit.conclude import least_found
+from dprad.verbs.audit.conclude import least_learned
 from dprad.verbs.audit.coordinates import part
 from dprad.verbs.audit.evidence import Learned
 from dprad.verbs.audit.flatten import huge
@@ -156,11 +156,17 @@ class Said:
 
     def beside(self, other: Said) -> Said:
         """Each had half of the error: refuted is what either refutes. The more telling one is
-        reported, with half of its wealth.
+        reported, with half of its wealth, and the lesser epsilon that would have been found.
         """
         best = self if self.low >= other.low else other
+        found = [said.would_find for said in (self, other) if said.would_find is not None]
         wealth = tuple((rows, log - math.log(2.0)) for rows, log in best.wealth)
-        return replace(best, violated=self.violated or other.violated, wealth=wealth)
+        return replace(
+            best,
+            violated=self.violated or other.violated,
+            wealth=wealth,
+            would_find=min(found, default=None),
+        )
 
 
 # -- bets on two secrets ---------------------------------------------------------------------------
@@ -182,7 +188,7 @@ def bet(case: Case, session: Session, outputs: Any, secret: IntArray, error: flo
         violated=evidence.log_wealth() >= -math.log(error),
         low=evidence.refuted(error, sequential=True),
         tally=evidence.tally,
-        would_find=least_found(case.tested, case.point[0], error, len(secret)),
+        would_find=least_learned(case.tested, case.point[0], error, session),
         notes=notes,
         wealth=tuple(wealth),
         carried=tuple(sorted(shares.items(), key=lambda item: -item[1])),

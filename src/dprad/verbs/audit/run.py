@@ -23,6 +23,9 @@ from dprad.verbs.audit.tally import Tally
 from dprad.verbs.audit.target import Target
 from dprad.verbs.audit.trials import CHANGED, Chunks, Job, run_all
 
+# Runs that nobody makes.
+FEASIBLE = 1e12
+
 
 @dataclass(frozen=True, slots=True)
 class Counts:
@@ -125,10 +128,12 @@ def _warn_if_hopeless(plan: Plan, target: Target, runs: int) -> None:
     if runs >= needed:
         return
     epsilon = plan.point[0]
-    more = "some more" if settings.sequential else f"{needed:,}" if needed < 1e15 else "no"
+    takes = f"takes {'more' if settings.sequential else f'{needed:,}'} runs at this confidence"
+    if needed >= FEASIBLE:
+        takes = "would take more runs than anybody can make"
     warnings.warn(
         f"{runs:,} runs cannot refute epsilon = {epsilon:g}, not even if every output reveals the "
-        f"record; that takes {more} runs at this confidence.",
+        f"record; that {takes}.",
         stacklevel=4,
     )
 

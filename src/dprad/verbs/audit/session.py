@@ -59,6 +59,7 @@ class Session:
     predictor: Predictor | None = None
     threshold: float = np.inf
     trained: int = 0
+    studied: int = 0
     calls: int = 0
     guesses: int = 0
     hits: int = 0
@@ -77,6 +78,7 @@ class Session:
 
     def study(self, outputs: Any, secret: IntArray) -> None:
         """Learn from calls without betting on them."""
+        self.studied += len(secret)
         self._keep(self.reader.rows(outputs), secret)
 
     def take(self, outputs: Any, secret: IntArray) -> Booked:
