@@ -475,7 +475,7 @@ def test_an_interrupted_audit_exits_130_with_what_is_known(tmp_path):
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
-    assert "Consistent with the claim" in out and "interrupted" in out
+    assert "Cannot be told" in out and "interrupted" in out
     assert "Traceback" not in err
 
 
@@ -1170,6 +1170,33 @@ def test_rounded_counts_of_an_audit_are_possible():
             dataclasses.replace(result, trials=trials, passes=passes, successes=right)
         )
         assert shown.successes <= shown.trials - shown.passes <= shown.trials
+
+
+def test_an_experiment_with_other_data_is_begun_anew(tmp_path, monkeypatch):
+    from dprad.paper import experiments
+
+    data, calls = tmp_path / "data", []
+    (data / "adult").mkdir(parents=True)
+    (data / "adult" / "adult.data").write_text("1\n2\n")
+
+    def work(cell, seed):
+        calls.append(seed)
+        return [cell]
+
+    def asked(**more):
+        options = experiments.Options(name="laplace-adult", out=tmp_path / "out", **more)
+        experiments.cells(options, [{"a": 1}], work)
+        return len(calls)
+
+    assert asked(data=str(data)) == asked(data=str(data)) == 1
+    monkeypatch.setenv("DPRAD_DATA", str(data))
+    assert asked() == 1  # the same files
+    (data / "adult" / "adult.data").write_text("1\n3\n")
+    assert asked(data=str(data)) == asked() == 2
+    monkeypatch.delenv("DPRAD_DATA")
+    assert asked() == 3
+    monkeypatch.setattr(dprad, "__version__", "another")
+    assert asked() == 4
 
 
 # -- found by an eleventh reader -------------------------------------------------------------------

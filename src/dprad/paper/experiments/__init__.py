@@ -8,6 +8,7 @@ of it. Long ones keep finished cells in NAME.cells.jsonl and go on from there.
 from __future__ import annotations
 
 import csv
+import hashlib
 import importlib
 import io
 import json
@@ -19,6 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from dprad.data import datasets
 from dprad.errors import DpradError, one_of, part
 from dprad.runtime.journal import Journal, first_line
 from dprad.runtime.progress import steps
@@ -98,7 +100,7 @@ def cells(options: Options, grid: list[Row], work: Callable[[Row, int], list[Row
 
     `work(cell, seed)` gives a cell's rows; the seed depends on the cell's place and nothing else.
     """
-    plain = {"out": None, "workers": None, "data": bool(options.data)}  # no number depends on them
+    plain = {"out": None, "workers": None, "data": None}  # no number depends on where these are
     about = {"dprad": "experiment", "options": asdict(options) | plain}
     journal = None if options.out is None else _journal(options, about)
     done: dict[str, list[Row]] = {}
@@ -116,11 +118,26 @@ def cells(options: Options, grid: list[Row], work: Callable[[Row, int], list[Row
     return [row for key in keys for row in done[key]]
 
 
+def _digest(data: str | None) -> str | None:
+    """A hash of all files of the data directory; None if there is none. Reads them."""
+    given = datasets.given(data)
+    if given is None:
+        return None
+    place = Path(given)
+    whole = hashlib.sha256()
+    for path in sorted(p for p in [place, *place.rglob("*")] if p.is_file()):
+        with path.open("rb") as file:
+            own = hashlib.file_digest(file, "sha256").hexdigest()
+        whole.update(f"{path.relative_to(place)} {own}\n".encode(errors="surrogateescape"))
+    return whole.hexdigest()
+
+
 def _journal(options: Options, about: Row) -> Journal:
     """Finished cells of this experiment; those of other options are begun anew."""
     assert options.out is not None
     options.out.mkdir(parents=True, exist_ok=True)
     file = options.out / f"{options.name}.cells.jsonl"
+    about |= {"data": _digest(options.data), "version": _environment()["dprad"]}
     plain = json.loads(json.dumps(about, default=str))
     before = first_line(file)
     ours = before is not None and before.get("dprad") == "experiment"
