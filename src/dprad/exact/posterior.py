@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from dprad.exact.likelihood import DRAWS, check, sound
 from dprad.exact.solution import Sampling, Solution
 from dprad.game.game import Classes
 from dprad.game.sets import starts
@@ -34,6 +35,8 @@ BLOCK_DRAWS = 2**13
 # To find how many draws an aim needs: draws, their place among the streams of random numbers, a
 # margin for what they say about the spread, and the most likelihoods that are computed.
 PILOT, _PILOT, MARGIN, MOST_ENTRIES = 2_000, 2**31, 1.1, 2**25
+# The place of the draws that the likelihood is checked with.
+_CHECK = 2**31 + 1
 
 
 def estimate(
@@ -53,9 +56,11 @@ def estimate(
         outputs = mechanism.sample(points[drawn], rng)
         few = max(1, block(CACHED) // width)
         some = (expanded(part(outputs, slice(a, a + few))) for a in range(0, n, few))
-        logs = (mechanism.log_likelihood(o, points) for o in some)
+        logs = (sound(mechanism.log_likelihood(o, points)) for o in some)
         return np.concatenate([brackets(game, weight, log) for log in logs], axis=1)
 
+    if not mechanism.costly:
+        check(_drawn(mechanism, points, sampling.seed))
     width = max(len(points), len(sets.mass), len(game.probabilities), mechanism.width)
     # independent of the memory limit, so that it does not change the draws
     step = max(1, min(BLOCK_DRAWS, BLOCK_ENTRIES // width))
@@ -86,6 +91,18 @@ def estimate(
         kind="estimate",
         interval=(share * interval[0], share * interval[1]),
     )
+
+
+def _drawn(mechanism: Any, points: Any, seed: int) -> list[tuple[Any, FloatArray]]:
+    """Outputs of a few values, and their log-likelihoods."""
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_CHECK,)))
+    few = np.unique([0, min(1, len(points) - 1), len(points) - 1])  # two that are close, and far
+    drawn = []
+    for place in few:
+        outputs = mechanism.sample(points[np.full(DRAWS, place)], rng)
+        log = mechanism.log_likelihood(expanded(outputs), points[few])
+        drawn.append((outputs, sound(log)))
+    return drawn
 
 
 def brackets(game: Classes, weight: Any, log: FloatArray) -> FloatArray:
