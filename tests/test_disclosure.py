@@ -1199,6 +1199,19 @@ def test_an_experiment_with_other_data_is_begun_anew(tmp_path, monkeypatch):
     assert asked() == 4
 
 
+@pytest.mark.parametrize(
+    "command",
+    ["--mechanism lgrr --epsilon-inf 1 --reports 1e18", "--mechanism rappor --f .5 --hashes 1e17",
+     "--mechanism lsue --epsilon-inf 1 --reports 100000000", "--mechanism rappor --f .5 --bits 1e9",
+     "--counts value --epsilon 1 --neighbours add-remove --times 1000000000000000000"],
+)  # fmt: skip
+def test_monstrous_numbers_are_one_sentence(command, capsys):
+    code, said = run(["assess", *command.split(), "--uniform", "4"], capsys)
+    assert code == 2 and re.search(r"must be a (whole )?number", said) and "internal" not in said
+    with pytest.raises(DpradError, match="steps must be a number between 1 and 1e"):
+        dprad.accounting.dpsgd(noise_multiplier=1.0, sample_rate=0.01, steps=10**9)
+
+
 # -- found by an eleventh reader -------------------------------------------------------------------
 def many(tmp_path):
     path = tmp_path / "many.csv"

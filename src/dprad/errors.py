@@ -73,9 +73,9 @@ def share(value: Any, name: str) -> float:
     return number(value, name, low=0, high=1, hint=hint)
 
 
-def whole(value: Any, name: str, *, low: int, hint: str = "") -> int:
-    """A whole number of at least `low`, or a `DpradError`."""
-    result = number(value, name, low=low, hint=hint)
+def whole(value: Any, name: str, *, low: int, high: float = math.inf, hint: str = "") -> int:
+    """A whole number in [low, high], or a `DpradError`."""
+    result = number(value, name, low=low, high=high, hint=hint)
     if result != int(result):
         raise DpradError(_say(name, "a whole number", value, hint))
     return int(result)

@@ -21,6 +21,7 @@ from dprad.mechanisms.base import Mechanism
 from dprad.mechanisms.foreign import as_mechanism
 from dprad.mechanisms.tables.published import Published
 from dprad.model.guarantees import KINDS, Guarantee
+from dprad.model.parameters import TIMES
 from dprad.numerics.arrays import Column, FloatArray
 
 
@@ -254,7 +255,7 @@ class Repeated(Composed):
     """
 
     def __init__(self, mechanism: Mechanism, times: int) -> None:
-        super().__init__([mechanism] * whole(times, "times", low=1))
+        super().__init__([mechanism] * whole(times, "times", low=1, high=TIMES.high))
 
     def describe(self) -> dict[str, Any]:
         """Plain words and numbers, for output."""

@@ -20,7 +20,7 @@ import numpy as np
 from dprad.errors import DpradError, number, whole
 from dprad.model.gaussian_losses import sampled_gaussian_losses
 from dprad.model.guarantees import ADD_REMOVE, GaussianDP, Guarantee, of_directions
-from dprad.model.parameters import Goal
+from dprad.model.parameters import STEPS, Goal
 
 # Grid points per standard deviation of one step's loss: the grid adds up to (1/2/FINE)^2 of its
 # variance, so 0.01% of noise. Likewise for the loss of not being drawn, which is about the rate.
@@ -74,7 +74,7 @@ def dpsgd(
     """
     sigma = number(noise_multiplier, "noise_multiplier", low=0, high=MOST)
     rate = number(sample_rate, "sample_rate", low=0, high=1)
-    count = whole(steps, "steps", low=1)
+    count = whole(steps, "steps", low=1, high=STEPS.high)
     if sigma < LEAST:
         raise DpradError(
             f"noise_multiplier must be at least {LEAST:g}, but is {noise_multiplier!r}, which "

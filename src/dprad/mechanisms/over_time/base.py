@@ -30,6 +30,8 @@ from dprad.numerics.arrays import Column, FloatArray, IntArray
 
 # Largest epsilon: beyond it, 1 - p1 loses digits that the promise needs.
 HIGHEST = 30.0
+# Most reports: counts of them are listed, or drawn one by one.
+MOST_REPORTS = 1e6
 # Probabilities compared when the promise for changing values is sought.
 SEARCHED = 2**22
 
@@ -231,7 +233,7 @@ def check(mechanism: Any) -> None:
     """Validate the number of values, of reports and of periods."""
     checked = {
         "size": whole(mechanism.size, "size", low=1),
-        "reports": whole(mechanism.reports, "reports", low=1),
+        "reports": whole(mechanism.reports, "reports", low=1, high=MOST_REPORTS),
         "periods": whole(mechanism.periods, "periods", low=1),
     }
     for name, value in checked.items():

@@ -33,6 +33,8 @@ F = Parameter(
 )
 BITS = Parameter("bits", "Number of bits in a report.", low=1.0, whole=True)
 HASHES = Parameter("hashes", "Number of bits that a value sets.", low=1.0, whole=True)
+# Most hash functions and bits: each is computed for every value.
+MOST_HASHES, MOST_BITS = 1e3, 1e5
 # Pairs of values compared at once.
 BLOCK = 2**11
 # Seeds of the hash functions are multiples of this odd number.
@@ -93,8 +95,8 @@ class RAPPOR(BitChain):
         check(self)
         for name in ("f", "p", "q"):
             object.__setattr__(self, name, number(getattr(self, name), name, low=0, high=1))
-        for name in ("hashes", "bits"):
-            object.__setattr__(self, name, whole(getattr(self, name), name, low=1))
+        for name, most in (("hashes", MOST_HASHES), ("bits", MOST_BITS)):
+            object.__setattr__(self, name, whole(getattr(self, name), name, low=1, high=most))
         object.__setattr__(self, "cohort", whole(self.cohort, "cohort", low=0))
         if self.p > self.q:
             raise DpradError(f"p must be at most q, but p = {self.p:g} and q = {self.q:g}.")

@@ -89,7 +89,7 @@ class TableRelease(Mechanism):
     def __post_init__(self) -> None:
         one_of(self.noise, "noise", LINES)
         self._set("where", predicate(self.where))
-        self._set("times", whole(self.times, "times", low=1))
+        self._set("times", whole(self.times, "times", low=1, high=TIMES.high))
         self._check()
         if self.neighbours is not None:
             one_of(self.neighbours, "neighbours", (REPLACE_ONE, ADD_REMOVE), hint=EXPLAINED)
