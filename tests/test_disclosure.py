@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
 import re
 import signal
@@ -1258,3 +1259,10 @@ def test_bands_hold_what_their_names_say():
             low, _, high = names[k].removesuffix(" or more").partition("below ")
             low = low.removesuffix(" to ").strip()
             assert (not low or float(low) <= value) and (not high or value < float(high))
+
+
+def test_what_is_no_number_in_a_box_is_refused():
+    from dprad.show.web.cards import typed
+
+    assert typed(1) == 1 and typed(0.5) == 0.5
+    assert [typed(x) for x in ([1, 2], "x", {"a": 1}, None, math.inf, math.nan)] == [None] * 6

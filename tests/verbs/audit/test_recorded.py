@@ -168,6 +168,18 @@ def test_any_claim_and_more_than_two_secrets(rng):
     assert audit_outputs(far, claim=PureDP(2.0, **REPLACE)).verdict == "violated"
 
 
+def test_copies_of_rows_in_one_run_are_noted(rng):
+    claim = PureDP(1.0, **REPLACE)
+    rows = [(z, float(rng.normal())) for z in [0, 1] * 10]
+    copied = audit_outputs(rows * 20, claim=claim, one_run=True)
+    assert any("come again and again" in note for note in copied.notes)
+    coins = rng.integers(2, size=400)
+    for score in (rng.normal(size=400), coins + 0.5, np.round(rng.normal(size=400), 1)):
+        plain = list(zip(coins.tolist(), score.tolist(), strict=True))
+        result = audit_outputs(plain, claim=claim, one_run=True)
+        assert not any("come again" in note for note in result.notes)
+
+
 @pytest.mark.parametrize(
     ("table", "more", "words"),
     [

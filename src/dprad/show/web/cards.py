@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 from htmltools import Tag, TagList, tags
@@ -190,7 +191,7 @@ class Releases:
 
     def _made(self, here: Population, k: int) -> Release:
         mechanism = self.input[key("mechanism", k)]()
-        value = self.input[key("value", k)]()
+        value = typed(self.input[key("value", k)]())
         name = parameter_of(here, mechanism)
         if value is None or value < 0:
             raise DpradError(f"release {k + 1}: {name} must be a number of at least 0.")
@@ -208,6 +209,11 @@ class Releases:
         return made
 
 
+def typed(value: Any) -> float | None:
+    """The number in a box; None if it is empty, or if a browser sends something else."""
+    return value if isinstance(value, int | float) and math.isfinite(value) else None
+
+
 def _synchronised(releases: Releases, k: int) -> None:
     """The slider and the number beside it follow each other."""
     input = releases.input  # noqa: A001
@@ -220,15 +226,16 @@ def _synchronised(releases: Releases, k: int) -> None:
     @reactive.effect
     @reactive.event(input[slider])
     def _slide() -> None:
-        now = input[box]()
-        if now is None or within(now) != input[slider]():
-            ui.update_numeric(box, value=input[slider]())
+        now, slid = typed(input[box]()), typed(input[slider]())
+        if slid is not None and (now is None or within(now) != slid):
+            ui.update_numeric(box, value=slid)
 
     @reactive.effect
     @reactive.event(input[box])
     def _type() -> None:
-        if input[box]() is not None:
-            ui.update_slider(slider, value=within(input[box]()))
+        now = typed(input[box]())
+        if now is not None:
+            ui.update_slider(slider, value=within(now))
 
 
 # -- attackers ---------------------------------------------------------------------------------

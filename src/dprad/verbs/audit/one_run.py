@@ -19,7 +19,7 @@ import numpy as np
 
 from dprad.errors import DpradError
 from dprad.model.guarantees import ApproxDP
-from dprad.numerics.arrays import FloatArray, IntArray
+from dprad.numerics.arrays import Column, FloatArray, IntArray
 from dprad.verbs.audit import certificates
 from dprad.verbs.audit.conclude import least_found
 from dprad.verbs.audit.coordinates import Reader
@@ -35,6 +35,12 @@ UNFAIR = 1e-6
 # The share of rows that a score is learned from, if there is not one column of numbers.
 LEARNED = 0.25
 STEINKE = "guesses in one run (Steinke, Nasr and Jagielski 2023, Theorem 5.2)"
+# A score with more digits does not come twice by chance.
+DIGITS = 6
+COPIES = (
+    "the same numbers come again and again. If rows are copies of others, leave these out: a copy "
+    "has no coin of its own, and the verdict would be wrong"
+)
 # The fewest guesses that are tried, and the grid of epsilons (coarser than for bets).
 FEWEST, COARSE = 12, GRID[::4]
 
@@ -172,7 +178,17 @@ def one_run(case: Case) -> Said:
         said = bet(case, case.session(), runs.take(order), runs.secret[order], error)
         said = said.beside(_guesses(case, order, True, error)) if numbers else said
     note = f"one run: the {rows:,} rows are secrets of a single data set"
-    return replace(said, notes=(note, *said.notes))
+    copies = (COPIES,) if single and _copied(runs.outputs) else ()
+    return replace(said, notes=(note, *copies, *said.notes))
+
+
+def _copied(outputs: Column) -> bool:
+    """Whether long numbers come again and again."""
+    if outputs.dtype.kind != "f":
+        return False
+    values = np.unique(outputs)
+    long = values[np.round(values, DIGITS) != values]
+    return len(long) >= FEWEST and 2 * len(values) <= len(outputs)
 
 
 def _check_coins(runs: Runs) -> None:
