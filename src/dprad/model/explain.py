@@ -153,10 +153,9 @@ def subject(plain: dict[str, Any]) -> str:
         what = f"promise of {listed(numbers)}" if numbers else "promised profile"
         near = plain["neighbours"]
         return f"a {what} ({'neighbours not stated' if near == UNKNOWN else near})"
-    whole = (
-        f" ({_short(plain['for_record'])} for the whole record)" if "for_record" in plain else ""
-    )
-    return f"{kind} with {listed(numbers)}{whole}" if numbers else f"the mechanism {kind}"
+    if "for_record" in plain:
+        numbers[-1] += f" ({_short(plain['for_record'])} for the whole record)"
+    return f"{kind} with {listed(numbers)}" if numbers else f"the mechanism {kind}"
 
 
 def reports(plain: dict[str, Any]) -> str:
@@ -332,9 +331,8 @@ def details(result: Risk, *, every_bound: bool = False) -> str:
         lines.append(f"A blind guess, without any release, is right in {share(result.baseline)}.")
     gains = "The odds are for the attack that gains most from the person taking part."
     if result.kind == "upper-bound":
-        most = (
-            f"The attacker's total success rate, for any reason, is at most {above(result.rero)}."
-        )
+        limit = above(result.rero)
+        most = f"The attacker's total success rate, for any reason, is at most {limit}."
         odds = result.baseline is not None and not membership(result.threat) and result.rad > 0
         lines.append(f"{gains} {most}" if odds else most)
     elif not membership(result.threat):
