@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from dataclasses import fields
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -170,3 +171,13 @@ def test_other_mechanisms_are_not_guessed_at():
     game = Even.of(10**6, known=False)
     assert solve_even(M.Laplace(epsilon=1.0, sensitivity=1.0), game) is None
     assert own_even(M.Laplace(epsilon=1.0, sensitivity=1.0), game) is None
+
+
+@pytest.mark.parametrize(("m", "epsilon"), [(10**9, 35.0), (10**12, 30.0), (10**15, 35.0)])
+def test_a_tiny_chance_of_very_many_bits_keeps_its_digits(m, epsilon):
+    """A set of s values gains (m - s)/m^2 times a difference; summed over all sizes, 60 digits."""
+    with mpmath.workdps(60):
+        p, q = mpmath.mpf(1) / 2, 1 / (mpmath.exp(epsilon) + 1)
+        truth = (p - q) / (q * m) * (1 - (1 - q) ** (m - 1))
+    risk = assess(M.OUE(epsilon=epsilon, size=m), prior=Prior.uniform(m))
+    assert risk.rad == pytest.approx(float(truth), rel=1e-9)

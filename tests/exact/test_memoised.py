@@ -356,3 +356,12 @@ def test_calibration_holds_after_many_reports():
         plan = calibrate(kind, max_risk=0.1, prior=Prior.uniform(10), reports=30)
         assert plan.risk.interval[1] <= 0.1
         assert plan.mechanism.reports == 30 and plan.risk.rad > 0.09
+
+
+def test_nobody_can_be_named():
+    """Only a value that never occurs counts as right."""
+    right = np.zeros((3, 3), dtype=bool)
+    right[0, 0] = True
+    made = LGRR(size=3, epsilon_inf=2.0, epsilon_one=1.0, reports=2)
+    prior = Prior.from_probabilities([0.0, 0.5, 0.5])
+    assert assess(made, prior=prior, threat=Threat(loss=right)).rad == 0.0

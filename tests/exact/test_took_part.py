@@ -79,3 +79,17 @@ def test_two_enclosures_together():
     assert between.both(None, None) is None
     assert between.both(solution(0.1, 0.2), None).interval == (0.1, 0.2)
     assert between.both(solution(0.1, 0.3), solution(0.2, 0.5)).interval == (0.2, 0.3)
+
+
+def test_somebody_with_nearly_all_of_the_mass():
+    """Two values: the risk of the likelier one is the mass of the other times total variation."""
+    light, made = 1e-9, LSUE(size=12, reports=3, **BUDGETS)
+    prior = Prior.from_probabilities([1 - light, light, *[0.0] * 10])
+    unset, lift = made.laws(3)
+    law = np.exp(unset) * [1, 3, 3, 1]
+    law /= law.sum()
+    pair = np.outer(law * np.exp(lift), law)
+    truth = light * np.abs(pair - pair.T).sum() / 2
+    threat = Threat(knows="everything", group=lambda table: np.arange(12) == 0)
+    low, high = assess(made, prior=prior, threat=threat).interval
+    assert low <= truth * (1 + 1e-9) and truth <= high * (1 + 1e-9)

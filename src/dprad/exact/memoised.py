@@ -63,8 +63,8 @@ def _tops(game: Classes, kept: IntArray, place: IntArray, values: int) -> FloatA
     named[sets.index] = True
     inside = named[game.class_of[kept]]
     pairs = distinct(game.class_of[kept][inside] * values + place[inside])[0]
-    if len(pairs) != len(sets.index):
-        return None  # a class reads several values
+    if not len(pairs) or len(pairs) != len(sets.index):
+        return None  # nothing can be named, or a class reads several values
     owner, value = pairs // values, pairs % values
     order = np.lexsort((-game.probabilities[owner], value, game.fiber[owner]))
     fiber, value, mass = game.fiber[owner][order], value[order], game.probabilities[owner][order]

@@ -109,9 +109,12 @@ MAX_ENTRIES = 2**23
 
 def chances(mechanism: SupportMechanism) -> tuple[float, float]:
     """Of independent memberships: the chance that the value itself, and that another, is in."""
-    hit, miss = mechanism.supports.hit(1), mechanism.supports.miss(1)
-    law = hit if hit[0] > 0 else miss
-    return float(hit[0]), 1.0 - float(law[1] / law[0])
+    law = mechanism.supports
+    own, both = law.full(0), law.full(1)
+    if own > 0:
+        return own, both / own  # not 1 minus the chance that it is out: it may be tiny
+    miss = law.miss(1)
+    return own, 1.0 - float(miss[1] / miss[0])
 
 
 def enumerated(mechanism: SupportMechanism) -> FloatArray | None:

@@ -56,7 +56,7 @@ def enclosed(
     gain = np.expm1(lift)
     weight, rest = asked[asked > 0], complements(rho)[asked > 0]
     low = float(weight @ rest) * float(law @ np.maximum(gain, 0.0))
-    others = np.maximum(float(rho @ rho) - rho[asked > 0] ** 2, 0.0)
+    others = _squares(rho)[asked > 0]
     high = float(weight @ _above(rest, others * float(law @ gain**2), gain, law))
     # said by whoever looks at one bit: about a person who is in with probability rho
     said = law[gain > 0].sum(), (law * np.exp(lift))[gain > 0].sum()
@@ -68,6 +68,16 @@ def enclosed(
         method="between two closed forms for membership",
         interval=(low * (1.0 - ROUNDING), max(high, low) * (1.0 + ROUNDING)),
     )
+
+
+def _squares(rho: FloatArray) -> FloatArray:
+    """The sum of the squares of all other masses, also where one value has nearly all."""
+    heavy = int(np.argmax(rho))
+    light = rho.copy()
+    light[heavy] = 0.0
+    rest = np.full(len(rho), rho[heavy] ** 2)
+    rest[heavy] = 0.0
+    return np.asarray(rest + np.maximum(float(light @ light) - light**2, 0.0))
 
 
 def _above(rest: FloatArray, spread: FloatArray, gain: FloatArray, law: FloatArray) -> FloatArray:
