@@ -308,7 +308,7 @@ def test_a_refuted_promise_is_never_accepted(limit, tmp_path):
     asked = parse(text, name="s", folder=tmp_path)
     found = scenario.answer(asked, plans=False, allow_code=True)
     page = html_of(found)
-    assert found.refuted and found.code == 1 and "An audit refuted the promise of tells_all" in page
+    assert found.refuted and found.code == 1 and "An audit found that tells_all" in page
     assert "may be published" not in page and "publish as planned" not in page
     assert '<div class="verdict no">' in page and "Repair the implementation" in page
     if found.verdict is not None:
@@ -341,3 +341,30 @@ def test_counts_of_ones_are_unique_rows():
     assert answers(told).verdict.outcome == "accepted"
     shares = text.replace("= 1,", "= 0.01,").replace("v99 = 1 ", "v99 = 0.01 ")
     assert answers(shares).verdict.outcome == "accepted"
+
+
+def test_an_audit_that_measures_more_than_is_accepted(tmp_path):
+    """Its claim is kept, but is not that of the release."""
+    (tmp_path / "nearly_all.py").write_text(
+        "def f(record, rng):\n    return record if rng.random() < 0.99 else 1 - record\n"
+    )
+    text = (
+        "[population]\nuniform = 2\n[[releases]]\nmechanism = 'grr'\nepsilon = 0.1\n"
+        "[accepted]\nrisk = 0.1\n"
+        "[audit]\nfunction = 'nearly_all:f'\nclaim = 6.0\ntrials = 4000\n"
+    )
+    asked = parse(text, name="s", folder=tmp_path)
+    found = scenario.answer(asked, plans=False, allow_code=True)
+    assert found.audits[0][1].verdict == "consistent" and found.verdict.outcome == "exceeded"
+
+
+def test_one_value_in_all_rows_proves_nothing():
+    pandas = pytest.importorskip("pandas")
+    alike = Prior.from_data(pandas.DataFrame({"ill": ["no"] * 500}))
+    risk = assess(GRR(epsilon=20.0, size=1), prior=alike)
+    assert judge([("", risk)], 0.1).outcome == "cannot be told"
+    rows = Prior.from_data(pandas.DataFrame({"ill": ["no", "yes"] * 100}))
+    assert any(
+        "Each row is one person" in a
+        for a in assess(GRR(epsilon=1, size=2), prior=rows).assumptions
+    )

@@ -335,6 +335,8 @@ class Prior:
         """
         if self.whole or self.missing is None:
             return ""
+        if self.size == 1:
+            return "all rows are alike"
         return self.missing.doubt(self.rows or 0)
 
     def cells(self, edges: FloatArray) -> FloatArray:

@@ -16,7 +16,7 @@ WORDS: dict[str, str] = {
     "cannot be told": "Cannot be told",
 }
 # Why a prior that was counted is doubtful.
-LITTLE = "it has few rows, or too many that are the only ones of their kind"
+LITTLE = "it has few rows, only one value, or too many rows that are the only ones of their kind"
 CODES: dict[str, int] = {"accepted": 0, "exceeded": 1, "cannot be told": 3}
 
 
@@ -113,8 +113,8 @@ def sure(risk: Risk, limit: float, *, worst: bool) -> bool:
 def broken(refuted: Sequence[str]) -> str:
     """What follows from promises that an audit refuted."""
     return (
-        f"An audit refuted the promise of {', '.join(refuted)}: it lets out more than it claims, "
-        "and no risk stated here holds for it."
+        f"An audit found that {', '.join(refuted)} lets out more than is promised or accepted: no "
+        "risk stated here holds for it."
     )
 
 

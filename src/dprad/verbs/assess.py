@@ -135,7 +135,8 @@ def answer(subject: Any, question: Question, sampling: Sampling, *, own: bool = 
         risk = replace(risk, **worst_of(mechanism, question, sampling))
     if risk.worst_kind != "upper-bound" and not question.prior.doubt:
         return risk
-    promise = promise_of(mechanism)  # the numbers for one person, or for every prior, rest on it
+    # the numbers for one person, or for every prior, rest on it; one value alone promises nothing
+    promise = None if question.prior.doubt and question.prior.size == 1 else promise_of(mechanism)
     doubts = () if promise is None else promise.doubts
     risk = replace(risk, doubts=doubts, assumptions=(*doubts, *risk.assumptions))
     return _doubted(risk, promise, question)
@@ -359,7 +360,10 @@ def _described(prior: Prior) -> str:
             "describes the sample rather than the population, and the risk may be higher. Choose "
             "fewer columns or coarser values, or count more rows."
         )
-    return "The prior describes the population; counted from a sample, it is an estimate."
+    said = "The prior describes the population; counted from a sample, it is an estimate."
+    if prior.rows is None:
+        return said
+    return f"{said} Each row is one person: whoever has several is exposed more."
 
 
 def _normalised(rad: float, question: Question) -> float:

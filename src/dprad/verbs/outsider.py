@@ -105,7 +105,7 @@ def simulate_outsider(
     found = simulate(
         seen, attack, prior=prior, threat=threat, trials=trials, confidence=confidence, rng=rng
     )
-    return replace(found, assumptions=(_KNOWN, *found.assumptions))
+    return replace(found, doubts=(_KNOWN,), assumptions=(_KNOWN, *found.assumptions))
 
 
 @dataclass(frozen=True, eq=False)

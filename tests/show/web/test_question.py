@@ -14,7 +14,7 @@ from dprad.model import explain
 from dprad.show.report.page import html_of
 from dprad.show.scenario import answer, builtin
 from dprad.show.scenario.file import parse
-from dprad.show.web import population
+from dprad.show.web import population, tables
 from dprad.show.web.drawn import so_far
 from dprad.show.web.population import PROMISE, from_file, of_scenario, picked, released, toml_of
 from dprad.show.web.question import Question, Told
@@ -154,3 +154,12 @@ def test_the_largest_risk_so_far_is_told_as_such():
     everybody = str(so_far(asked, dict(enumerate(found.risks))))
     assert found.cases[0][0] in everybody  # the strongest, whatever the order
     assert "sofar" not in str(so_far(asked, {}))
+
+
+@pytest.mark.parametrize("kind", ["histogram", "sums", "mean"])
+def test_tables_of_the_page_do_not_show_the_ends_of_a_column(kind):
+    incomes = Prior.from_counts({20_000 + 10 * i: 1 for i in range(60)} | {987_653: 1})
+    made = tables.table(incomes, kind, "", {"epsilon": 1.0}, "add-remove")
+    told = made.name + str(made.numbers)
+    assert "987653" not in told and "987_653" not in told and "fix your own" in made.name
+    assert "1e+06" in made.name

@@ -99,8 +99,13 @@ class Answers:
 
     @property
     def refuted(self) -> tuple[str, ...]:
-        """What an audit refuted."""
-        return tuple(name for name, result in self.audits if result.verdict == "violated")
+        """What an audit refuted: a promise, or that the risk is accepted."""
+        most = 1.0 if self.scenario.accepted is None else self.scenario.accepted
+        return tuple(
+            name
+            for name, found in self.audits
+            if found.verdict == "violated" or found.rad_interval[0] > most
+        )
 
     @property
     def code(self) -> int:

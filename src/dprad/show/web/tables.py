@@ -1,7 +1,7 @@
 """The table releases that the page offers, with noise whose risk is exact or quick to estimate.
 
 The page asks only which column is read. Bins are of equal width and clamps are the range of the
-column; what is published should not depend on the data, so its name says which they are.
+column, rounded outwards; what is published should not depend on the data, so its name says so.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ COUNTS, MARGINALS, HISTOGRAM, SUMS, MEAN = "counts", "marginals", "histogram", "
 TABLES = (COUNTS, MARGINALS, HISTOGRAM, SUMS, MEAN)
 # Bins of a histogram.
 BINS = 10
+# Clamps and bins that follow the data are no promise.
+GUESSED = ", seen in the data: fix your own before you publish"
 
 
 def places(prior: Prior, few: bool) -> dict[str, tuple[str, ...]]:
@@ -45,19 +47,26 @@ def table(prior: Prior, kind: str, reads: str, amount: dict[str, float], near: s
         name = reads or columns[0]
         low, high = _span(prior, name) or (0.0, 1.0)
         about, noise = {"of": name, "clamp": [low, high]}, "laplace"
-        title = f"{'sum' if kind == SUMS else 'mean'} of {name} clamped to {low:g}..{high:g}"
+        title = (
+            f"{'sum' if kind == SUMS else 'mean'} of {name} clamped to {low:g}..{high:g}{GUESSED}"
+        )
         if kind == HISTOGRAM:
             edges = np.linspace(low, high, BINS + 1).tolist()
             about, noise = {"of": name, "bins": edges}, "geometric"
-            title = f"{name} in {BINS} bins from {low:g} to {high:g}"
+            title = f"{name} in {BINS} bins from {low:g} to {high:g}{GUESSED}"
     about |= {"noise": noise, **amount, "neighbours": near}
     return Release(f"{title} ({noise} noise, {near})", kind, about, None)
 
 
 def _span(prior: Prior, name: str) -> tuple[float, float] | None:
-    """The range of a column of numbers; None if it has none."""
+    """The range of a column of numbers, outwards to one digit: its ends may be somebody's values.
+    None if it has none.
+    """
     values = prior.column(name)
     if values.dtype.kind not in "if":
         return None
     low, high = float(values.min()), float(values.max())
-    return (low, high) if np.isfinite(high - low) and high > low else None
+    if not (np.isfinite(high - low) and high > low):
+        return None
+    unit = 10.0 ** np.floor(np.log10(high - low))
+    return float(np.floor(low / unit) * unit), float(np.ceil(high / unit) * unit)

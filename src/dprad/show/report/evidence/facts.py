@@ -80,7 +80,7 @@ def facts(answers: Answers, command: str, day: date) -> dict[str, Any]:
         if scenario.accepted is None
         else {"risk": scenario.accepted, "of": "one person" if scenario.worst else "average"}
         | {key: scenario.decided.get(key) for key in ("by", "on")},
-        "verdict": _verdict(answers),
+        "verdict": _verdict(answers, [risk for one in asked for _, risk in one.rows]),
         "rounding": SAID,
         "opinion": {
             "source": OPINION,
@@ -120,11 +120,16 @@ def _next_year(day: date) -> date:
         return date(day.year + 1, 3, 1)
 
 
-def _verdict(answers: Answers) -> dict[str, Any] | None:
+def _verdict(answers: Answers, asked: list[Risk]) -> dict[str, Any] | None:
+    """With a word about attackers who are asked about here, and not by the scenario."""
     verdict = answers.verdict
     if verdict is None:
         return None
-    return verdict.to_dict() | {"word": verdict.word, "sentence": sentence(verdict)}
+    word, said = verdict.word, sentence(verdict)
+    if verdict.outcome == "accepted" and any(_outcome(answers, r) != "accepted" for r in asked):
+        word = "Accepted for the attackers of the scenario only"
+        said += " Others, who are asked about below, are not within the limit."
+    return verdict.to_dict() | {"word": word, "sentence": said}
 
 
 def sentence(verdict: Verdict) -> str:
