@@ -25,18 +25,19 @@ from dprad.paper.auditor import lower_bound
 from dprad.verbs.audit.allowed import cell_bets, growth, posterior_bets
 from dprad.verbs.audit.coordinates import Reader
 from dprad.verbs.audit.learners import together
+from dprad.verbs.audit.portfolio import portfolio
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from gallery import CASES
 
 MARK = "<!-- measured -->\n"
-ALPHA, MOST, DRAWS = 0.05, 20_000, 10_000
+ALPHA, MOST, DRAWS, CELLS = 0.05, 20_000, 10_000, 20
 SIZES = np.unique(np.geomspace(32, MOST, 28).astype(int) // 4 * 4).tolist()
 
 
 # -- the floor -------------------------------------------------------------------------------------
 def floor(case):
-    """Calls; for other than pure claims those of bets on one set, chosen with the truth."""
+    """Calls; for other than pure claims those of bets on cells, chosen with the truth."""
     rng = np.random.default_rng(0)
     odds = [np.array([case.odds(case.run(z, rng)) for _ in range(DRAWS)]) for z in case.pair]
     if isinstance(case.claim, PureDP):
@@ -47,8 +48,20 @@ def floor(case):
         cuts = np.unique(np.quantile(np.concatenate(odds), np.linspace(0, 1, 400), method="lower"))
         a, b = (np.array([(o >= t).mean() for t in cuts]) for o in odds)
         pay = cell_bets(a, b, case.claim)
-        speed = growth(np.clip(a, 1e-12, 1 - 1e-12), np.clip(b, 1e-12, 1 - 1e-12), pay).max()
+        each = growth(np.clip(a, 1e-12, 1 - 1e-12), np.clip(b, 1e-12, 1 - 1e-12), pay)
+        speed = max(each.max(), cells_growth(odds, cuts[np.argmax(each)], case.claim))
     return math.log(1 / ALPHA) / speed
+
+
+def cells_growth(odds, best, claim):
+    """Growth of bets on cells of equal size, and with a cut where one set is best."""
+    inner = np.quantile(np.concatenate(odds), np.linspace(0, 1, CELLS + 1)[1:-1], method="lower")
+    edges = np.unique(np.r_[inner, best])
+    law = np.stack([
+        np.bincount(np.searchsorted(edges, o, "right"), minlength=len(edges) + 1) for o in odds
+    ]) / DRAWS  # fmt: skip
+    law = law[:, law.any(axis=0)] + 1e-12
+    return float((law * np.log(portfolio(law[None], claim, steps=3000)[0])).sum() / 2)
 
 
 # -- ours ------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from dprad import (
     mechanisms,
 )
 from dprad.verbs.audit.allowed import cell_bets, growth, posterior_bets
-from dprad.verbs.audit.books import Cells, Odds
+from dprad.verbs.audit.books import Odds
 from dprad.verbs.audit.coordinates import Reader, lowest_bits
 from dprad.verbs.audit.flatten import coordinates
 from dprad.verbs.audit.session import Session
@@ -98,13 +98,6 @@ def test_books_by_hand(rng):
         pay.append(r / s if z else (1 - r) / (1 - s))
     expected = 0.75 * np.prod(pay) + 0.25 * np.prod([0.6 + 0.4 * p for p in pay])
     assert book.log_wealth(0.4)[0] == pytest.approx(math.log(expected))
-    cells, claim = Cells(), CLAIMS[1]
-    cells.begin(0.1, 0.8)
-    cells.add([True, False, True, False], np.array([1, 1, 0, 0]))
-    table = cell_bets(np.array([0.1]), np.array([0.8]), claim)[0]
-    pay = [table[1, 1], table[1, 0], table[0, 1], table[0, 0]]
-    expected = 0.75 * np.prod(pay) + 0.25 * np.prod([0.6 + 0.4 * p for p in pay])
-    assert cells.log_wealth([claim])[0] == pytest.approx(math.log(expected))
 
 
 TIGHT = [

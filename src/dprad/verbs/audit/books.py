@@ -7,7 +7,6 @@ claim can be tested afterwards on the same runs, and books of chunks add up.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,7 +16,8 @@ import numpy as np
 
 from dprad.model.guarantees import Guarantee
 from dprad.numerics.arrays import FloatArray, IntArray
-from dprad.verbs.audit.allowed import cell_bets, posterior_bets
+from dprad.verbs.audit.allowed import posterior_bets
+from dprad.verbs.audit.portfolio import portfolio
 
 # Predicted log-odds are rounded to this, so that they can be counted.
 STEP = 0.02
@@ -63,43 +63,48 @@ class Odds:
 
 @dataclass(slots=True)
 class Cells:
-    """Predicted chances (a, b) of a set of outputs under the two records; what came, by secret and
-    cell.
+    """Predicted laws of cells of a score (secret x cell), what `claim` pays for them, and what
+    came.
     """
 
-    bets: list[tuple[float, float, IntArray]] = field(default_factory=list)
+    claim: Guarantee
+    bets: list[tuple[FloatArray, FloatArray, IntArray]] = field(default_factory=list)
 
-    def begin(self, a: float, b: float) -> None:
-        """A new set, with these chances."""
-        self.bets.append((a, b, np.zeros((2, 2), dtype=np.int64)))
+    def begin(self, law: FloatArray) -> None:
+        """New cells, with this law."""
+        pay = portfolio(law[None], self.claim)[0]
+        self.bets.append((law, pay, np.zeros(law.shape, dtype=np.int64)))
 
-    def add(self, inside: Any, secret: IntArray) -> list[list[int]]:
-        """Book whether outputs were in the current set: what was added."""
-        added = np.zeros((2, 2), dtype=np.int64)
-        np.add.at(added, (secret, np.asarray(inside, dtype=np.intp)), 1)
-        self.put(added.tolist())
-        return added.tolist()
+    def add(self, cell: IntArray, secret: IntArray) -> list[list[int]]:
+        """Book the cells of outputs: what was added, by cell and secret."""
+        added = np.zeros(self.bets[-1][2].shape, dtype=np.int64)
+        np.add.at(added, (secret, cell), 1)
+        plain: list[list[int]] = np.transpose(added).tolist()
+        self.put(plain)
+        return plain
 
     def put(self, added: list[list[int]]) -> None:
-        """Book counts by secret and cell, for the current set."""
-        self.bets[-1][2][...] += np.array(added, dtype=np.int64)
+        """Book counts by cell and secret, for the current cells."""
+        self.bets[-1][2][...] += np.array(added, dtype=np.int64).T
 
-    def log_wealth(self, claims: list[Guarantee]) -> FloatArray:
-        """Log of the average wealth against each claim."""
-        made = [(a, b, n) for a, b, n in self.bets if n.sum()]
+    def log_wealth(self, claim: Guarantee) -> float:
+        """Log of the average wealth against a claim."""
+        made = [bet for bet in self.bets if bet[2].any()]
         if not made:
-            return np.zeros(len(claims))
-        a, b = (np.array([bet[k] for bet in made]) for k in (0, 1))
-        times = np.stack([n for _, _, n in made]).astype(float)
-        totals = []
-        for claim in claims:
-            pay = cell_bets(a, b, claim)
-            totals.append(_mixed(functools.partial(_total, times, pay)))
-        return np.array(totals, dtype=float)
+            return 0.0
+        wide = max(law.shape[1] for law, _, _ in made)
+        times = _padded([n for _, _, n in made], wide)
+        if claim == self.claim:
+            pay = _padded([p for _, p, _ in made], wide)
+        else:
+            pay = portfolio(_padded([law for law, _, _ in made], wide), claim)
+        seen = times > 0
+        return float(_mixed(lambda stake: times[seen] @ staked(stake, np.log(pay[seen]))))
 
 
-def _total(times: FloatArray, pay: FloatArray, stake: float) -> float:
-    return float(np.sum(times * staked(stake, np.log(pay))))
+def _padded(tables: list[Any], wide: int) -> FloatArray:
+    """Tables as one, with cells that never occur."""
+    return np.stack([np.pad(t, ((0, 0), (0, wide - t.shape[1]))) for t in tables]).astype(float)
 
 
 def staked(stake: float, log_pay: FloatArray) -> FloatArray:

@@ -1,8 +1,8 @@
 """A session of bets on two records: bet on the next calls, then learn from them.
 
 Every bet is fixed by earlier calls, so learning wastes no call and costs no validity. Under a pure
-claim the predicted posterior of each output is bet on; under any other the outputs beyond a
-threshold of the predicted odds, chosen for what they say against the claim (`allowed.py`).
+claim the predicted posterior of each output is bet on (`allowed.py`); under any other cells of the
+predicted odds (`portfolio.py`), once some threshold seems to speak against the claim.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
 from dprad.model.guarantees import REPLACE_ONE, ApproxDP, Guarantee, PureDP
 from dprad.numerics.arrays import FloatArray, IntArray
@@ -27,6 +28,8 @@ from dprad.verbs.audit.learners import Predictor, Score, together
 FIRST, OFTEN, RARELY, MOST = 16, 1.25, 1.3, 20_000
 # Thresholds that are tried, and by how many deviations they must look clear.
 THRESHOLDS, CAUTION = 100, 0.5
+# Cells of equal size, and the weight of an output that was not seen.
+CELLS, UNSEEN = 12, 0.5
 # Epsilons at which wealth is read first.
 GRID = np.r_[0.0, np.geomspace(0.01, 40.0, 160)]
 
@@ -57,7 +60,7 @@ class Session:
     odds: Odds | None = None
     cells: Cells | None = None
     predictor: Predictor | None = None
-    threshold: float = np.inf
+    cuts: FloatArray = field(default_factory=lambda: np.zeros(0))
     trained: int = 0
     studied: int = 0
     calls: int = 0
@@ -69,7 +72,7 @@ class Session:
         if isinstance(self.claim, PureDP):
             self.odds = Odds()
         else:
-            self.cells = Cells()
+            self.cells = Cells(self.claim)
 
     @property
     def learning(self) -> bool:
@@ -90,8 +93,8 @@ class Session:
             added: list[list[int]] = []
             if self.odds is not None:
                 added = self.odds.add(odds, secret)
-            elif self.cells is not None and np.isfinite(self.threshold):
-                added = self.cells.add(odds >= self.threshold, secret)
+            elif self.cells is not None and len(self.cuts):
+                added = self.cells.add(np.searchsorted(self.cuts, odds, "right"), secret)
             right = int(np.count_nonzero((odds > 0) == (secret == 1)))
             booked = Booked(len(secret), len(secret), right, added)
         self._count(booked)
@@ -130,9 +133,9 @@ class Session:
         tried = self.cells is not None
         self.predictor = together(rows, secret, self.seed, self.extra, bound, tried)
         if self.cells is not None:
-            self.threshold, a, b = best_cell(self.predictor.tried, secret, self.claim)
-            if np.isfinite(self.threshold):
-                self.cells.begin(a, b)
+            self.cuts = cuts(self.predictor.tried, secret, self.claim)
+            if len(self.cuts):
+                self.cells.begin(law(self.predictor.tried, secret, self.cuts))
         if not self.learning:
             self.rows, self.secrets = [], []
 
@@ -147,18 +150,16 @@ class Session:
             assert isinstance(claim, PureDP)
             return float(self.odds.log_wealth(claim.epsilon)[0])
         assert self.cells is not None
-        return float(self.cells.log_wealth([claim])[0])
+        return self.cells.log_wealth(claim)
 
     def refuted(self, delta: float, alpha: float) -> float:
         """The largest epsilon such that it and all smaller ones (with this delta) are refuted."""
-        needed = -math.log(alpha)
-
-        def wealth(epsilon: float) -> float:
-            if self.odds is not None:
-                return float(self.odds.log_wealth(epsilon)[0])
-            return self.against(ApproxDP(epsilon, delta, neighbours=REPLACE_ONE))
-
-        return first_crossing(wealth, needed)
+        needed, odds = -math.log(alpha), self.odds
+        if odds is not None:
+            return first_crossing(lambda e: float(odds.log_wealth(e)[0]), needed)
+        return first_crossing(
+            lambda e: self.against(ApproxDP(e, delta, neighbours=REPLACE_ONE)), needed, GRID[::4]
+        )
 
 
 def first_crossing(
@@ -196,3 +197,26 @@ def best_cell(odds: FloatArray, secret: IntArray, claim: Guarantee) -> tuple[flo
     if gain[best] <= 0.0:
         return np.inf, 0.5, 0.5
     return float(values[best]), float(a[best]), float(b[best])
+
+
+def cuts(odds: FloatArray, secret: IntArray, claim: Guarantee) -> FloatArray:
+    """Thresholds between cells: quantiles, and the one that speaks most against the claim. None if
+    none does.
+    """
+    best = best_cell(odds, secret, claim)[0]
+    if not np.isfinite(best):
+        return np.zeros(0)
+    inner = np.quantile(odds, np.linspace(0, 1, CELLS + 1)[1:-1], method="higher")
+    found = np.unique(np.r_[inner, best])
+    return np.asarray(found[found > odds.min()])
+
+
+def law(odds: FloatArray, secret: IntArray, between: FloatArray) -> FloatArray:
+    """How likely each cell is under the two records (secret x cell): the mean of what was seen and
+    what the odds say.
+    """
+    cell, chance = np.searchsorted(between, odds, "right"), (expit(odds) + (secret == 1)) / 2
+    size = len(between) + 1
+    seen = np.stack([np.bincount(cell, c, size) for c in (1.0 - chance, chance)])
+    both = seen.sum(axis=0) / len(odds)
+    return np.asarray((seen + UNSEEN * both) / (seen.sum(axis=1, keepdims=True) + UNSEEN))
