@@ -11,8 +11,8 @@ probability at most alpha, ever, whatever was learned on the way. Proof: docs/th
 *Any claim.* Let x say whether the output is in a set chosen beforehand, a and b its chance without
 and with the second record. The claim says b <= 1 - f(a). `cell_bets` pays r/s for the predicted
 (a, b) and a point s near the closest one of the curve, divided by the largest mean that the claim
-allows, which is a value of its profile: so the search for s need not be exact. It chooses thresholds
-and forecasts; what is bet in the end is `portfolio.py`.
+allows, which is a value of its profile: so the search for s need not be exact. It serves to
+choose thresholds and to forecast; what is bet on is in `portfolio.py`.
 """
 
 from __future__ import annotations

@@ -32,6 +32,8 @@ THRESHOLDS, CAUTION = 100, 0.5
 CELLS, UNSEEN = 12, 0.5
 # Epsilons at which wealth is read first.
 GRID = np.r_[0.0, np.geomspace(0.01, 40.0, 160)]
+# The same for bets on cells, whose weights must be found for each, and how closely.
+COARSE = GRID[::4], 1e-4
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,13 +159,18 @@ class Session:
         needed, odds = -math.log(alpha), self.odds
         if odds is not None:
             return first_crossing(lambda e: float(odds.log_wealth(e)[0]), needed)
-        return first_crossing(
-            lambda e: self.against(ApproxDP(e, delta, neighbours=REPLACE_ONE)), needed, GRID[::4]
-        )
+
+        def wealth(epsilon: float) -> float:
+            return self.against(ApproxDP(epsilon, delta, neighbours=REPLACE_ONE))
+
+        return first_crossing(wealth, needed, *COARSE)
 
 
 def first_crossing(
-    wealth: Callable[[float], float], needed: float, grid: FloatArray = GRID
+    wealth: Callable[[float], float],
+    needed: float,
+    grid: FloatArray = GRID,
+    width: float = 1e-6,
 ) -> float:
     """Where wealth falls below what is needed for the first time; 0 if at once."""
     before = 0.0
@@ -171,7 +178,7 @@ def first_crossing(
         return 0.0
     for epsilon in grid[1:].tolist():
         if wealth(epsilon) < needed:
-            return last(lambda e: wealth(e) >= needed, before, epsilon, width=1e-6)
+            return last(lambda e: wealth(e) >= needed, before, epsilon, width=width)
         before = epsilon
     return 700.0
 
