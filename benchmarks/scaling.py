@@ -46,8 +46,9 @@ def line(eta):
 
 
 def places(m):
-    """m places in a city."""
-    at = np.random.default_rng(0).uniform([41.1, -8.7], [41.2, -8.5], (m, 2))
+    """m places in a region where about 40 are within 200 m of each."""
+    side = np.sqrt(m / 59_000)  # so many such places fill 0.1 by 0.2 degrees
+    at = np.random.default_rng(0).uniform(0, side, (m, 2)) * [0.1, 0.2] + [41.1, -8.7]
     return Prior.from_counts({(float(a), float(b)): 1.0 for a, b in at})
 
 
@@ -252,7 +253,7 @@ CASES = {
     "L-OSUE, 10 reports":
         (memoised(mechanisms.LOSUE, epsilon_inf=2.0, epsilon_one=1.0), "values", FEW),
     "ledger": (ledger, "releases", [1000, 10_000, 30_000, 100_000, 300_000]),
-    "places within 200 m": (nearby, "values", VALUES),
+    "places within 200 m, 40 near each": (nearby, "values", VALUES),
     "estimate (composition)": (estimated, "draws", RUNS),
     "simulated attack": (simulated, "runs", RUNS),
     "audit, GRR": (audited(mechanisms.GRR, 50), "runs", RUNS),

@@ -11,11 +11,12 @@ import scipy.stats
 from scipy import sparse
 
 from dprad import DpradError, Prior, PureDP, Threat, assess
-from dprad.game import relations
+from dprad.data.places import EARTH
+from dprad.game import sets
 from dprad.game.game import play
 from dprad.game.sets import Singletons, Windows
 from dprad.mechanisms import GRR, OUE
-from dprad.model.losses import EARTH_RADIUS
+from dprad.runtime import memory
 from oracles import random_instance
 
 
@@ -130,7 +131,7 @@ def test_haversine_against_the_formula(rng):
     cosine = np.sin(a)[:, None] * np.sin(a) + np.cos(a)[:, None] * np.cos(a) * np.cos(
         b[:, None] - b
     )
-    near = EARTH_RADIUS * np.arccos(np.clip(cosine, -1, 1)) <= eta
+    near = EARTH * np.arccos(np.clip(cosine, -1, 1)) <= eta
     assert game.p_plus == pytest.approx(near.sum(axis=0).max() / 60)
     assert play(prior, Threat(loss="haversine", eta=0)).singletons
     assert play(prior, Threat(loss="haversine", eta=1e9)).kappa == pytest.approx(1.0)
@@ -216,9 +217,15 @@ def test_many_near_places_come_in_blocks(rng, monkeypatch):
     prior = Prior.from_data(pl.DataFrame({"lat": lat, "lon": lon}))
     threat = Threat(loss="haversine", eta=3000.0)
     at_once = play(prior, threat)
-    monkeypatch.setattr(relations, "BLOCK_ENTRIES", 100)
-    in_blocks = play(prior, threat)
+    monkeypatch.setattr(sets, "BLOCK_ENTRIES", 100)
+    monkeypatch.setattr(memory, "SMALLEST", 1)
+    # not from the cache: another number of metres, and the same pairs
+    in_blocks = play(prior, Threat(loss="haversine", eta=3000.0001))
+    assert at_once.sets.matrix.nnz > 400
     assert at_once.sets.mass.tolist() == in_blocks.sets.mass.tolist()
+    for which in ("smallest", "largest"):
+        a, b = (getattr(game.sets, which)(80).tolist() for game in (at_once, in_blocks))
+        assert a == b
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dprad.errors import DpradError, told
-from dprad.game.sets import Relation, Sets, Singletons, Windows, starts
+from dprad.game.sets import Relation, Sets, Singletons, Windows, row_blocks, starts
 from dprad.model.losses import BLOCK_ENTRIES, LOSSES, Hits, Intervals, Pairs, matrix_of
 from dprad.model.threats import Threat
 from dprad.numerics.arrays import BoolArray, FloatArray, IntArray
@@ -48,7 +48,7 @@ def relate(threat: Threat, columns: tuple[str, ...], values: Any) -> Success:
     if isinstance(hits, Intervals):
         return _line(hits.low, hits.high)
     if isinstance(hits, Pairs):
-        return _general(hits.matrix)
+        return _general(hits.matrix, symmetric=hits.symmetric)
     every, size = np.arange(len(values)), len(values)
     return Success(
         every, np.ones(size, dtype=bool), every, np.equal, np.asarray, None,
@@ -131,21 +131,14 @@ def _line(low: IntArray, high: IntArray) -> Success:
     return Success(signature, ones, first, counts, weigh, sets, spare)
 
 
-def _general(matrix: Any) -> Success:
+def _general(matrix: Any, *, symmetric: bool = False) -> Success:
     """A sparse success relation, targets x guesses."""
     matrix = matrix.tocsr()
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
-    rows: dict[bytes, int] = {}
-    signature = np.empty(matrix.shape[0], dtype=np.intp)
-    chosen: list[int] = []
-    for i in range(matrix.shape[0]):
-        row = matrix.indices[matrix.indptr[i] : matrix.indptr[i + 1]].tobytes()
-        if row not in rows:
-            rows[row] = len(rows)
-            chosen.append(i)
-        signature[i] = rows[row]
-    patterns = matrix[np.asarray(chosen)]  # one row per signature
+    signature, chosen = _alike(matrix)
+    # one row per signature
+    patterns = matrix if len(chosen) == matrix.shape[0] else matrix[chosen]
     guessable = np.diff(patterns.indptr) > 0
 
     def sets(fiber: IntArray, own: IntArray, mass: FloatArray) -> Sets:
@@ -154,7 +147,10 @@ def _general(matrix: Any) -> Success:
         inside = np.flatnonzero(own < len(chosen))  # the last is nobody's
         if fiber[0] == fiber[-1] and len(inside) == len(own):
             # one fiber: the relation itself, by guess
-            member = patterns[own].T.tocsr().astype(float)
+            if symmetric and len(own) == matrix.shape[0] and np.all(own == np.arange(len(own))):
+                member = patterns
+            else:
+                member = patterns[own].T.tocsr()
             key = np.flatnonzero(np.diff(member.indptr))
             member = member if len(key) == member.shape[0] else member[key]
             key = fiber[0] * matrix.shape[1] + key
@@ -162,7 +158,7 @@ def _general(matrix: Any) -> Success:
             mine = patterns[own[inside]].tocoo()  # classes x guesses
             mine.row = inside[mine.row]
             key, row = np.unique(fiber[mine.row] * matrix.shape[1] + mine.col, return_inverse=True)
-            ones = np.ones(len(row))
+            ones = np.ones(len(row), dtype=bool)
             member = sparse.csr_array((ones, (row, mine.row)), shape=(len(key), len(mass)))
         if np.all(np.diff(member.indptr) == 1):
             return Singletons.of(np.unique(member.indices), fiber, mass, np.r_[guess, -1][own])
@@ -184,6 +180,27 @@ def _general(matrix: Any) -> Success:
         return result
 
     return Success(signature, guessable, guess, counts, lambda mass: matrix.T @ mass, sets, spare)
+
+
+def _alike(matrix: Any) -> tuple[IntArray, IntArray]:
+    """Rows numbered by the columns they list, in order of appearance; the first row of each.
+
+    Rows whose fingerprints (sums of random numbers, one per column) differ do differ. The others
+    are compared.
+    """
+    size, ends = matrix.shape[0], matrix.indptr
+    print_of = np.random.default_rng(0).integers(2**63, size=matrix.shape[1], dtype=np.uint64)
+    prints = np.empty(size, dtype=np.uint64)
+    for a, b in row_blocks(ends):
+        part = np.cumsum(print_of[matrix.indices[ends[a] : ends[b]]], dtype=np.uint64)
+        prints[a:b] = np.diff(np.r_[np.uint64(0), part][ends[a : b + 1] - ends[a]])
+    place, many = np.unique(prints, return_inverse=True, return_counts=True)[1:]
+    first = np.arange(size)
+    rows: dict[bytes, int] = {}
+    for i in np.flatnonzero(many[place] > 1).tolist():
+        first[i] = rows.setdefault(matrix.indices[ends[i] : ends[i + 1]].tobytes(), i)
+    chosen, signature = np.unique(first, return_inverse=True)
+    return signature, chosen
 
 
 def _absent(fiber: IntArray, own: IntArray, size: int) -> IntArray:

@@ -7,12 +7,17 @@ sets are grouped by fiber and sorted likeliest first, which is how ties are brok
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 from dprad.numerics.arrays import BoolArray, FloatArray, IntArray
+from dprad.runtime.memory import block
+
+# members of sets that are summed at a time
+BLOCK_ENTRIES = 2**21
 
 
 class Sets(Protocol):
@@ -196,7 +201,7 @@ class Relation:
     @classmethod
     def of(cls, matrix: Any, fiber: IntArray, mass: FloatArray, guess: IntArray) -> Relation:
         """Given membership (sparse), fiber and guess of every set, and the mass of every class."""
-        weight = np.minimum(matrix @ mass, 1.0)
+        weight = np.minimum(_product(matrix, mass), 1.0)
         order = _likeliest_first(fiber, weight)
         return cls(matrix[order], fiber[order], weight[order], guess[order])
 
@@ -207,7 +212,7 @@ class Relation:
 
     def sums(self, values: FloatArray) -> FloatArray:
         """A sparse product: O(members) per column."""
-        return np.asarray(self.matrix @ values)
+        return _product(self.matrix, values)
 
     def members(self, classes: int) -> BoolArray:
         """See `Sets`."""
@@ -217,15 +222,37 @@ class Relation:
 
     def smallest(self, classes: int) -> FloatArray:
         """See `Sets`."""
-        result = np.full(classes, np.inf)
-        np.minimum.at(result, self.matrix.indices, self._weights())
-        return result
+        return self._extreme(np.minimum, np.full(classes, np.inf))
 
     def largest(self, classes: int) -> FloatArray:
         """See `Sets`."""
-        result = np.full(classes, -np.inf)
-        np.maximum.at(result, self.matrix.indices, self._weights())
+        return self._extreme(np.maximum, np.full(classes, -np.inf))
+
+    def _extreme(self, which: np.ufunc, result: FloatArray) -> FloatArray:
+        ends = self.matrix.indptr
+        for a, b in row_blocks(ends):
+            weights = np.repeat(self.mass[a:b], np.diff(ends[a : b + 1]))
+            which.at(result, self.matrix.indices[ends[a] : ends[b]], weights)
         return result
 
-    def _weights(self) -> FloatArray:
-        return np.repeat(self.mass, np.diff(self.matrix.indptr))
+
+def row_blocks(ends: IntArray) -> Iterator[tuple[int, int]]:
+    """Rows of a sparse matrix, as many at a time as their entries fit a block."""
+    a, size = 0, len(ends) - 1
+    while a < size:
+        b = int(np.searchsorted(ends, ends[a] + block(BLOCK_ENTRIES), "right")) - 1
+        b = max(b, a + 1)
+        yield a, b
+        a = b
+
+
+def _product(matrix: Any, values: FloatArray) -> FloatArray:
+    """A product with a sparse matrix of ones, whose ones as numbers are a block's at a time."""
+    from scipy import sparse
+
+    ends, found = matrix.indptr, []
+    for a, b in row_blocks(ends):
+        entries = slice(ends[a], ends[b])
+        part = (np.ones(ends[b] - ends[a]), matrix.indices[entries], ends[a : b + 1] - ends[a])
+        found.append(sparse.csr_array(part, shape=(b - a, matrix.shape[1])) @ values)
+    return np.concatenate(found)

@@ -16,10 +16,10 @@ import numpy as np
 
 from dprad.data.tables import not_numbers
 from dprad.errors import DpradError
+from dprad.model.near import within
 from dprad.numerics.arrays import Column, FloatArray, IntArray
-from dprad.runtime.memory import block, need
+from dprad.runtime.memory import need
 
-EARTH_RADIUS = 6_371_008.8  # metres, mean radius
 # Distances within this many units in the last place of eta count as equal to it.
 ULPS = 4
 # entries of a relation that are processed at a time
@@ -38,9 +38,13 @@ class Intervals:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pairs:
-    """``matrix[t, g]`` says whether guess g is right about target t; sparse."""
+    """``matrix[t, g]`` says whether guess g is right about target t; sparse.
+
+    Where it is `symmetric`, it says so, and need not be turned.
+    """
 
     matrix: Any
+    symmetric: bool = False
 
 
 EQUAL = None
@@ -90,40 +94,8 @@ def _relative(values: Any, columns: tuple[str, ...], eta: float) -> Hits:
 
 
 def _haversine(values: Any, columns: tuple[str, ...], eta: float) -> Hits:
-    """Pairs of places within eta metres, found by a tree on the sphere."""
-    from scipy import sparse
-    from scipy.spatial import cKDTree
-
-    lat, lon = _places(values, columns)
-    points = np.stack([np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat)], axis=1)
-    tree = cKDTree(points)
-    angle = min(eta / EARTH_RADIUS, np.pi)
-    # surely near, and surely not; in between distances are measured exactly
-    chord = 2 * np.sin(angle / 2) * (1 + 1e-9) + 1e-9
-    sure = 2 * np.sin(angle / 2) * (1 - 1e-9) - 1e-9
-
-    def near(i: Any, j: Any) -> Any:
-        h = (
-            np.sin((lat[i] - lat[j]) / 2) ** 2
-            + np.cos(lat[i]) * np.cos(lat[j]) * np.sin((lon[i] - lon[j]) / 2) ** 2
-        )
-        return 2 * EARTH_RADIUS * np.arcsin(np.sqrt(np.minimum(h, 1.0))) <= eta
-
-    pairs = int(tree.count_neighbors(tree, chord))
-    affordable(pairs, len(lat))
-    # rows of the relation, as many at a time as their near pairs fit a block
-    step = max(1, int(len(lat) * block(BLOCK_ENTRIES) / pairs))
-    rows = []
-    for a in range(0, len(lat), step):
-        part = cKDTree(points[a : a + step])
-        close = part.sparse_distance_matrix(tree, chord, output_type="ndarray")
-        i, j = close["i"], close["j"]
-        kept = close["v"] < sure
-        edge = np.flatnonzero(~kept)
-        kept[edge] = near(a + i[edge], j[edge])
-        ones = (np.ones(int(kept.sum()), dtype=bool), (i[kept], j[kept]))
-        rows.append(sparse.csr_array(ones, shape=(part.n, len(lat))))
-    return Pairs(sparse.vstack(rows, format="csr"))
+    """Pairs of places within eta metres, found by the leaves of a tree on the sphere."""
+    return Pairs(within(*_places(values, columns), eta, affordable), symmetric=True)
 
 
 def _places(values: Any, columns: tuple[str, ...]) -> tuple[FloatArray, FloatArray]:
