@@ -25,6 +25,7 @@ from dprad import (
 from dprad.exact.even import own_even, solve_even
 from dprad.game import game as games
 from dprad.game.game import Even, Game, play
+from dprad.mechanisms.catalogue import parts
 from dprad.model.guarantees import ZCDP
 
 M = mechanisms
@@ -125,7 +126,15 @@ def test_a_billion_values_need_no_memory():
                 assert 0 <= assess(made, prior=prior, threat=threat).rad <= 1
         assert assess(MADE[13](10**9), prior=prior).rad > 0
         plan = calibrate(M.GRR, max_risk=1e-3, prior=prior)
+        sets = calibrate(M.SubsetSelection, max_risk=1e-3, prior=prior, size=10**9)
+        named = {
+            name: parts(name, {"epsilon": 1.0}, prior, Threat())[1]
+            for name in ("grr", "subset", "laplace", "piecewise")
+        }
     assert plan.risk.rad <= 1e-3
+    assert 0.999e-3 < sets.risk.rad <= 1e-3
+    assert named["grr"]["size"] == named["subset"]["size"] == 10**9
+    assert named["laplace"]["sensitivity"] == named["piecewise"]["bounds"][1] == 10**9 - 1
 
 
 def test_what_needs_the_values_says_so():

@@ -47,12 +47,17 @@ def distinct_read(prior: Prior, threat: Threat, query: Query | None = None) -> C
     return target_values(prior, columns_read(prior, threat, query))[1]
 
 
-def number_read(prior: Prior, threat: Threat, query: Query | None = None) -> int:
-    """How many different values a mechanism may read."""
+def range_read(prior: Prior, threat: Threat, query: Query | None = None) -> Column | range:
+    """The same; equally likely values are a range, and not listed."""
     plain = not _asks(query, prior) and columns_read(prior, threat, query) == prior.columns
     if isinstance(prior.records, Equal) and plain:
-        return prior.records.size
-    return len(distinct_read(prior, threat, query))
+        return range(prior.records.size)
+    return distinct_read(prior, threat, query)
+
+
+def number_read(prior: Prior, threat: Threat, query: Query | None = None) -> int:
+    """How many different values a mechanism may read."""
+    return len(range_read(prior, threat, query))
 
 
 def numbers_needed(

@@ -65,7 +65,7 @@ class Additive(Mechanism):
         return self.reads(question.numerical(type(self).__name__))
 
     @classmethod
-    def arguments(cls, values: Column, given: dict[str, Any]) -> dict[str, Any]:
+    def arguments(cls, values: Column | range, given: dict[str, Any]) -> dict[str, Any]:
         """The sensitivity, if not given: the range of the values."""
         if "sensitivity" in given:
             return given
@@ -117,7 +117,7 @@ class Ranged(Mechanism):
         return self.reads(question.numerical(type(self).__name__))
 
     @classmethod
-    def arguments(cls, values: Column, given: dict[str, Any]) -> dict[str, Any]:
+    def arguments(cls, values: Column | range, given: dict[str, Any]) -> dict[str, Any]:
         """The bounds: the range of the values."""
         if len(values) < 2:
             return given

@@ -268,7 +268,7 @@ class Mechanism(ABC):
         return None
 
     @classmethod
-    def arguments(cls, values: Column, given: dict[str, Any]) -> dict[str, Any]:  # noqa: ARG003
+    def arguments(cls, values: Column | range, given: dict[str, Any]) -> dict[str, Any]:  # noqa: ARG003
         """Arguments that follow from the values read, added to those given; here none do.
 
         Parameters

@@ -12,7 +12,7 @@ from typing import Any
 
 from dprad import mechanisms
 from dprad.errors import DpradError, one_of
-from dprad.game.query import Query, distinct_read, numbers_needed
+from dprad.game.query import Query, numbers_needed, range_read
 from dprad.mechanisms.base import Card, Mechanism
 from dprad.mechanisms.tables.release import AMOUNTS
 from dprad.model import guarantees
@@ -85,10 +85,11 @@ def parts(
         raise DpradError(f"{name} needs a population: a table, counts or equally likely values.")
     if name in TABLES:
         return TABLES[name], chosen
-    values = distinct_read(prior, threat, query)
-    if about.reads != "codes" and values.dtype.kind not in "if":
-        numbers_needed(values.tolist(), prior, threat, query, name)
-        if any(abs(v) > HUGE for v in values.tolist()):
+    values = range_read(prior, threat, query)
+    if about.reads != "codes" and not isinstance(values, range) and values.dtype.kind not in "if":
+        items = values.tolist()
+        numbers_needed(items, prior, threat, query, name)
+        if any(abs(v) > HUGE for v in items):
             raise DpradError(f"{name} reads numbers, but some are too large for it.")
     return FAMILIES[name], FAMILIES[name].arguments(values, chosen)
 

@@ -13,6 +13,10 @@ from dprad.errors import DpradError, number, whole
 from dprad.mechanisms.base import Mechanism
 from dprad.numerics.arrays import Column, FloatArray, IntArray
 
+# Steps of a whole number (buckets, members of a set) that a search for the noise considers; beyond
+# them it changes by less than a hundred-thousandth at each.
+MOST_EDGES = 100_000
+
 
 class Categorical(Mechanism):
     """Reads category codes 0 .. size-1."""
@@ -26,7 +30,7 @@ class Categorical(Mechanism):
         return self.size
 
     @classmethod
-    def arguments(cls, values: Column, given: dict[str, Any]) -> dict[str, Any]:
+    def arguments(cls, values: Column | range, given: dict[str, Any]) -> dict[str, Any]:
         """The number of values."""
         return {**given, "size": len(values)}
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dprad.mechanisms.base import Card, quotient
-from dprad.mechanisms.categorical import categories, check_parameters
+from dprad.mechanisms.categorical import MOST_EDGES, categories, check_parameters
 from dprad.mechanisms.support import SupportMechanism, Supports
 from dprad.model.guarantees import REPLACE_ONE, ApproxDP, PureDP
 from dprad.model.parameters import DELTA, EPSILON
@@ -26,8 +26,6 @@ Words = npt.NDArray[np.uint64]
 
 # Beyond this epsilon OLH would have so many buckets that 64-bit hashes are no longer uniform.
 HIGHEST = 30.0
-# Steps of OLH that a search considers.
-MOST_EDGES = 100_000
 
 
 class Hashing(SupportMechanism):

@@ -17,7 +17,7 @@ from dprad.errors import DpradError, one_of, whole
 from dprad.mechanisms import bits as packed
 from dprad.mechanisms.base import Card, quotient
 from dprad.mechanisms.bits import Words
-from dprad.mechanisms.categorical import categories, check_parameters
+from dprad.mechanisms.categorical import MOST_EDGES, categories, check_parameters
 from dprad.mechanisms.support import SetMechanism, Supports
 from dprad.model.guarantees import REPLACE_ONE, PureDP
 from dprad.model.parameters import EPSILON
@@ -186,10 +186,10 @@ class SubsetSelection(SetMechanism):
         return quotient(q * (1.0 - q), people * (p - q) ** 2)
 
     def edges(self) -> list[float]:
-        """Where w steps down."""
+        """Where w steps down; beyond some w by so little that no search needs it."""
         if not isinstance(self.subset, str):
             return []
-        steps = np.arange(2, self.size // 2 + 3) - _ADDED[self.subset]
+        steps = np.arange(2, min(self.size // 2 + 3, MOST_EDGES)) - _ADDED[self.subset]
         odds = self.size / steps - 1.0
         return [float(e) for e in np.log(odds[odds > 1.0 + 1e-8])]
 

@@ -81,10 +81,13 @@ class Attributes(Listed):
         return self.size
 
     @classmethod
-    def arguments(cls, values: Column, given: dict[str, Any]) -> dict[str, Any]:
+    def arguments(cls, values: Column | range, given: dict[str, Any]) -> dict[str, Any]:
         """The number of values of each attribute."""
-        rows = [row if isinstance(row, tuple) else (row,) for row in values.tolist()]
-        sizes = tuple(len(set(column)) for column in zip(*rows, strict=True))
+        if isinstance(values, range):
+            sizes: tuple[int, ...] = (len(values),)
+        else:
+            rows = [row if isinstance(row, tuple) else (row,) for row in values.tolist()]
+            sizes = tuple(len(set(column)) for column in zip(*rows, strict=True))
         return {"protocol": "grr", **given, "sizes": sizes}
 
     def read(self, question: Question) -> Column:

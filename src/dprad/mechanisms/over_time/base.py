@@ -92,9 +92,9 @@ class Memoised(Listed):
         return (given[..., None] // self.size ** np.arange(self.periods)) % self.size
 
     @classmethod
-    def arguments(cls, values: Column, given: dict[str, Any]) -> dict[str, Any]:
+    def arguments(cls, values: Column | range, given: dict[str, Any]) -> dict[str, Any]:
         """The number of values, in any of the periods."""
-        if given.get("periods", 1) == 1:
+        if isinstance(values, range) or given.get("periods", 1) == 1:
             return {**given, "size": len(values)}
         flat = {v for row in values.tolist() for v in (row if isinstance(row, tuple) else (row,))}
         return {**given, "size": len(flat)}

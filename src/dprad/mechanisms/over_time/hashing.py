@@ -17,7 +17,8 @@ import numpy as np
 
 from dprad.errors import DpradError, whole
 from dprad.mechanisms.base import Card, quotient
-from dprad.mechanisms.hashing import MOST_EDGES, Hashing
+from dprad.mechanisms.categorical import MOST_EDGES
+from dprad.mechanisms.hashing import Hashing
 from dprad.mechanisms.over_time.base import BUDGETS, blocks, seen
 from dprad.mechanisms.over_time.symbol_chain import SymbolChain, apart, checked_counts
 from dprad.numerics.arrays import Column, FloatArray, IntArray
