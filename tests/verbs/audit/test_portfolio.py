@@ -11,7 +11,7 @@ import pytest
 from scipy.optimize import linprog, minimize
 from scipy.stats import norm
 
-from dprad import ApproxDP, GaussianDP, TotalVariation
+from dprad import ApproxDP, DpradError, GaussianDP, TotalVariation
 from dprad.verbs.audit.allowed import cell_bets, growth
 from dprad.verbs.audit.books import Cells
 from dprad.verbs.audit.portfolio import portfolio
@@ -142,6 +142,9 @@ def test_books_of_cells_by_hand():
         book.begin(law)
         again.begin(law)
         again.put(book.add(cell, secret))
+    for wrong in ([], [[1, 1]], [[1, 1, 0], [0, 0, 1]]):
+        with pytest.raises(DpradError, match="do not fit"):
+            again.put(wrong)
     for tested in (claim, other):
         pay = np.concatenate([portfolio(law[None], tested)[0][z, c]
                               for law, (c, z) in zip(laws, seen, strict=True)])  # fmt: skip

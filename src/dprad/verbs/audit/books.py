@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from dprad.errors import DpradError
 from dprad.model.guarantees import Guarantee
 from dprad.numerics.arrays import FloatArray, IntArray
 from dprad.verbs.audit.allowed import posterior_bets
@@ -85,7 +86,10 @@ class Cells:
 
     def put(self, added: list[list[int]]) -> None:
         """Book counts by cell and secret, for the current cells."""
-        self.bets[-1][2][...] += np.array(added, dtype=np.int64).T
+        here = self.bets[-1][2]
+        if [len(row) for row in added] != [here.shape[0]] * here.shape[1]:
+            raise DpradError("the state file is damaged: its counts do not fit the bets.")
+        here += np.array(added, dtype=np.int64).T
 
     def log_wealth(self, claim: Guarantee) -> float:
         """Log of the average wealth against a claim."""
