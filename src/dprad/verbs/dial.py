@@ -99,6 +99,9 @@ class Dial:
         game = question.game
         share = min(target / game.unlike, 0.999) if game.unlike > 0 else 0.5
         values = 2 if game.count is None else game.count
+        noisy = isinstance(self.family, type) and issubclass(self.family, Mechanism)
+        if noisy and isinstance(question.query, str):  # records that read alike are one value
+            values = min(values, number_read(question.prior, question.threat, question.query))
         guess: Callable[[Goal], float | None] | None = getattr(self.family, "first_guess", None)
         value = None if guess is None else guess(Goal(target, share, values, self.fixed))
         if value is None:
