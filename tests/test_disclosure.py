@@ -1266,3 +1266,19 @@ def test_what_is_no_number_in_a_box_is_refused():
 
     assert typed(1) == 1 and typed(0.5) == 0.5
     assert [typed(x) for x in ([1, 2], "x", {"a": 1}, None, math.inf, math.nan)] == [None] * 6
+
+
+def test_arguments_that_hold_records_are_not_printed():
+    from dprad.game.query import columns_read
+    from dprad.mechanisms.tables.release import predicate
+
+    records = [{"illness": "Brugada"}]
+    for call in (
+        lambda: PureDP(records, neighbours="replace-one"),
+        lambda: PureDP(1.0, neighbours=records),
+        lambda: columns_read(Prior.uniform(2), Threat(), {1: records}),
+        lambda: predicate(records),
+    ):
+        with pytest.raises(DpradError) as error:
+            call()
+        assert "Brugada" not in str(error.value)

@@ -89,7 +89,7 @@ def interval(value: Any, name: str) -> tuple[float, float]:
         raise DpradError(_say(name, "a pair (low, high)", value, "")) from None
     low, high = number(low, f"{name} low"), number(high, f"{name} high")
     if not low < high:
-        raise DpradError(_say(name, "a pair low < high", value, ""))
+        raise DpradError(f"{name} must be a pair low < high, but is ({low!r}, {high!r}).")
     return low, high
 
 
@@ -108,7 +108,7 @@ def column(value: Any, columns: Iterable[str], *, name: str) -> str:
     if value in names:
         return str(value)
     hint = did_you_mean(value, names) or f"The columns are: {', '.join(names)}."
-    raise DpradError(f"{name} names the column {value!r}, which is not there. {hint}")
+    raise DpradError(f"{name} names the column {argument(value)}, which is not there. {hint}")
 
 
 def part(module: str, what: str, extra: str) -> Any:
@@ -127,7 +127,7 @@ def did_you_mean(value: Any, names: Iterable[str]) -> str:
 
 
 def _say(name: str, rule: str, value: Any, hint: str) -> str:
-    return f"{name} must be {rule}, but is {value!r}.{' ' + hint if hint else ''}"
+    return f"{name} must be {rule}, but is {argument(value)}.{' ' + hint if hint else ''}"
 
 
 # -- records ---------------------------------------------------------------------------------------
@@ -181,6 +181,12 @@ def record(value: Any, place: int) -> str:
 def shown(value: Any) -> str:
     """A value that may come from a record: its type, or its repr inside `show_records`."""
     return repr(value) if records_shown() else f"a {kind(type(value))}"
+
+
+def argument(value: Any) -> str:
+    """An argument as shown in a message: numbers and text as they are, the type of all else."""
+    plain = value is None or isinstance(value, str | int | float)
+    return repr(value) if plain else shown(value)
 
 
 def kind(of: type) -> str:

@@ -11,6 +11,7 @@ from scipy.stats import norm
 
 import dprad
 from dprad import DpradError, Threat, assess
+from dprad.errors import show_records
 from dprad.mechanisms import DPSGD
 
 torch = pytest.importorskip("torch")
@@ -320,7 +321,7 @@ def test_a_rate_of_zero_tells_nothing(rng):
         ({"known": (np.zeros((2, 5)), [0, 1])}, "records of one shape"),
         ({"candidates": (np.ones((2, 6)), [0, 1]), "known": (np.ones((1, 6)), [1])}, "also known"),
         ({"candidates": (np.ones((2, 6)), [1, 1])}, "same as candidate 0"),
-        ({"candidates": (np.ones((1, 6)), [3])}, "candidate 0 has the label 3"),
+        ({"candidates": (np.ones((1, 6)), [3])}, "candidate 0 has a label that the model"),
         ({"candidates": (np.ones((1, 6)), [0.5])}, "labels must be whole"),
         ({"model": nn.Linear(5, 3)}, "does not take these records"),
         ({"model": nn.Sequential(nn.Linear(6, 3), nn.BatchNorm1d(3))}, "batch normalisation"),
@@ -344,6 +345,29 @@ def test_bad_input(changes, words, rng):
     }
     with pytest.raises(DpradError, match=words):
         DPSGD(**given | changes)
+
+
+def test_errors_show_no_record():
+    class Picky(nn.Linear):
+        def forward(self, x):
+            raise ValueError(f"bad record {x.tolist()}")
+
+    def picky(output, y):
+        raise ValueError(f"bad label {y.tolist()}")
+
+    known, candidates = (np.ones((1, 6)), [0]), (np.full((1, 6), 777123.0), [54321])
+    rest = {"clip": 1.0, "sigma": 1.0, "steps": 2, "learning_rate": 0.1}
+    for model, loss, value in (
+        (Picky(6, 3), None, "777123"),
+        (nn.Linear(6, 3), picky, "54321"),
+        (nn.Linear(6, 3), None, "54321"),
+    ):
+        given = rest | {"model": model, "loss": loss, "known": known, "candidates": candidates}
+        with pytest.raises(DpradError) as hidden:
+            DPSGD(**given)
+        assert value not in str(hidden.value)
+        with show_records(), pytest.raises(DpradError, match=value):
+            DPSGD(**given)
 
 
 def test_a_training_that_diverges_is_said(rng):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import dprad
@@ -81,6 +82,10 @@ def test_bad_input():
             dprad.training_risks(one, prior=prior, threats=Threat())
     with pytest.raises(DpradError, match=r"list of dprad\.Threat"):
         dprad.training_risks(one, threats=[])
+    records = pd.DataFrame({"name": ["zoe"]})
+    for wrong in ({"prior": records}, {"threats": records}):
+        with pytest.raises(DpradError, match=r"is a DataFrame\.$"):
+            dprad.training_risks(one, trials=2, **wrong)
     with pytest.raises(DpradError, match="known must be given"):
         paper_attack(one, prior=one.prior(), threat=Threat(knows=["label"]))(np.zeros((1, 2, 6)))
 

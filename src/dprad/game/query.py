@@ -11,7 +11,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from dprad.data.tables import array, codes, joint_codes, not_numbers
-from dprad.errors import DpradError, column, told
+from dprad.errors import DpradError, argument, column, told
 from dprad.model.listing import Equal
 from dprad.model.predicates import example, holds, is_predicate
 from dprad.model.priors import Prior
@@ -30,7 +30,7 @@ def columns_read(prior: Prior, threat: Threat, query: Query | None = None) -> tu
     if callable(names) or not isinstance(names, Sequence) or not names:
         raise DpradError(
             "query must be a column, a list of columns, a comparison or a callable, but is "
-            f"{query!r}."
+            f"{argument(query)}."
         )
     return tuple(column(c, prior.columns, name="query") for c in names)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dprad.errors import DpradError
+from dprad.errors import DpradError, records_shown, told
 from dprad.numerics.arrays import FloatArray
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def _per_record(model: Any, records: Any, labels: Any, loss: Any, known: int) ->
         try:
             output = model(records[known:])
         except (RuntimeError, ValueError, TypeError) as error:
-            raise DpradError(f"model does not take these records: {error}") from None
+            raise DpradError(f"model does not take these records: {told(error)}.") from None
         if loss is None:
             _known_labels(labels, output, known)
             return
@@ -109,7 +109,7 @@ def _per_record(model: Any, records: Any, labels: Any, loss: Any, known: int) ->
             each = torch.as_tensor(loss(output, labels[known:]))
             alone = torch.as_tensor(loss(model(records[known : known + 1]), labels[known:][:1]))
         except (RuntimeError, ValueError, TypeError, IndexError) as error:
-            raise DpradError(f"loss does not take the model's outputs: {error}") from None
+            raise DpradError(f"loss does not take the model's outputs: {told(error)}.") from None
     if each.shape != (len(output),):
         raise DpradError(
             f"loss must return one number per record, but returned shape {tuple(each.shape)} for "
@@ -135,7 +135,8 @@ def _known_labels(labels: Any, output: Any, known: int) -> None:
     if len(wrong):
         i = int(wrong[0])
         who = f"known record {i}" if i < known else f"candidate {i - known}"
+        label = f"the label {int(labels[i])}" if records_shown() else "a label"
         raise DpradError(
-            f"{who} has the label {int(labels[i])}, which the model does not know: it has "
+            f"{who} has {label} that the model does not know: it has "
             f"{output.shape[1]} classes, 0 .. {output.shape[1] - 1}."
         )

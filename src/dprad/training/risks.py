@@ -17,7 +17,7 @@ import numpy as np
 from dprad import bounds
 from dprad.attacks.counting import counted, interval_of, player
 from dprad.attacks.optimal import best_attack
-from dprad.errors import DpradError, number, whole
+from dprad.errors import DpradError, argument, number, whole
 from dprad.exact.posterior import brackets, expanded
 from dprad.game.query import Query
 from dprad.game.question import Question
@@ -165,25 +165,28 @@ def training_risks(
         raise DpradError(f"training_risks is for DPSGD, but got a {type(mechanism).__name__}.")
     prior = mechanism.prior() if prior is None else prior
     if not isinstance(prior, Prior):
-        raise DpradError(f"prior must be a dprad.Prior, but is {prior!r}.")
+        raise DpradError(f"prior must be a dprad.Prior, but is {argument(prior)}.")
     if threats is None:
         label = [Threat(knows=["label"])] if "label" in prior.columns else []
         threats = (Threat(), *label, Threat(knows="everything"))
-    threats = (threats,) if isinstance(threats, Threat) else tuple(threats)
-    if not threats or not all(isinstance(t, Threat) for t in threats):
-        raise DpradError(f"threats must be a list of dprad.Threat, but is {threats!r}.")
+    several = (threats,) if isinstance(threats, Threat) else tuple(threats)
+    if not several or not all(isinstance(t, Threat) for t in several):
+        raise DpradError(
+            "threats must be a list of dprad.Threat, with at least one, but is "
+            f"{argument(threats)}."
+        )
     n = whole(trials, "trials", low=2)
     level = number(confidence, "confidence", low=0, high=1)
     if prior.probabilities is None:
         raise DpradError(f"training_risks needs a table of records, but the prior is {prior.kind}.")
-    read = mechanism.read(Question.of(prior, threats[0], query))
+    read = mechanism.read(Question.of(prior, several[0], query))
     random = np.random.default_rng(seed(rng))
     records = random.choice(len(read), size=n, p=prior.probabilities)
     others = random.choice(len(read), size=n, p=prior.probabilities)
     outputs = mechanism.sample(read[records], random)
     return [
         _risk(mechanism, prior, threat, query, outputs, records, others, level, random)
-        for threat in threats
+        for threat in several
     ]
 
 

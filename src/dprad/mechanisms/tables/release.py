@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from dprad.errors import DpradError, number, one_of, whole
+from dprad.errors import DpradError, argument, number, one_of, whole
 from dprad.game.question import Question
 from dprad.mechanisms.base import Mechanism
 from dprad.mechanisms.card import Card
@@ -300,7 +300,7 @@ def predicate(where: Any) -> str | None:
     if not isinstance(where, Mapping) or not where:
         raise DpradError(
             f"where must be a comparison such as 'age >= 40', or {{column: value}}, but is "
-            f"{where!r}."
+            f"{argument(where)}."
         )
     parts = []
     for name, value in where.items():
