@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -24,7 +25,7 @@ from dprad import (
     assess,
 )
 from dprad.accounting import from_opacus
-from dprad.accounting.from_opacus import SHUFFLED, UNKNOWN
+from dprad.accounting.from_opacus import OTHER_RATE, SHUFFLED, UNKNOWN
 from dprad.model.verdicts import judge
 from dprad.show.cli import main
 
@@ -76,6 +77,20 @@ def test_a_loader_that_does_not_sample_by_poisson_is_doubted():
     assert judge([("a", risk)], risk.rad / 2).outcome == "exceeded"
 
 
+def test_a_loader_of_another_rate_is_doubted():
+    from opacus.data_loader import DPDataLoader
+
+    data = torch.utils.data.TensorDataset(torch.zeros(98, 1))
+    half = DPDataLoader(data, sample_rate=0.5)
+    assert from_opacus([(1.0, 0.5, 9)], loader=half).doubts == ()
+    assert from_opacus([(1.0, 0.01, 9)], loader=half).doubts == (OTHER_RATE,)
+    assert from_opacus([(1.0, 0.5, 9), (1.0, 0.01, 9)], loader=half).doubts == (OTHER_RATE,)
+    # Opacus counts at one over the number of batches, rounded down
+    odd = DPDataLoader(data, sample_rate=0.3)
+    assert len(odd) == 3
+    assert from_opacus([(1.0, 1 / 3, 9)], loader=odd).doubts == ()
+
+
 def test_only_the_loader_of_opacus_removes_the_doubt():
     engine, loader = trained(True)
     assert from_opacus(engine, loader=loader).doubts == ()
@@ -89,6 +104,12 @@ def test_only_the_loader_of_opacus_removes_the_doubt():
     assert from_opacus(engine, loader=split).doubts == ()
     assert from_opacus([(2.0, 1.0, 4)]).doubts == ()  # full batches need no sampling
     assert from_opacus([(2.0, 1.0, 4), (2.0, 0.5, 4)]).doubts == (UNKNOWN,)
+
+    class UniformWithReplacementSampler:
+        sample_rate = 1 / 8
+
+    named = SimpleNamespace(batch_sampler=UniformWithReplacementSampler())
+    assert from_opacus(engine, loader=named).doubts == (SHUFFLED,)
     for bad in ("shuffled", 3):
         with pytest.raises(DpradError, match="loader must be"):
             from_opacus([(1.0, 0.5, 2)], loader=bad)

@@ -8,6 +8,8 @@ batches were drawn: a loader that shuffles (``poisson_sampling=False``, or the l
 
 from __future__ import annotations
 
+import math
+import sys
 from typing import Any
 
 from dprad.errors import DpradError, whole
@@ -15,6 +17,7 @@ from dprad.model.guarantees import Guarantee
 from dprad.training.guarantee import dpsgd
 
 POISSON = "poisson"
+ROUNDING = 1e-9
 UNKNOWN = (
     "The accountant assumes Poisson sampling, but how the batches were drawn is not known; with "
     "other batches the risk can be higher than this bound. Pass the loader of the training: "
@@ -24,6 +27,10 @@ SHUFFLED = (
     "The accountant assumes Poisson sampling, but the loader does not draw batches that way, so "
     "the risk can be higher than this bound. Train with the loader that make_private returns, "
     "with poisson_sampling=True."
+)
+OTHER_RATE = (
+    "The loader does not draw records at the rate that the accountant counted, so the risk can be "
+    "higher than this bound. Pass the loader that the training iterated over."
 )
 SAMPLERS = ("UniformWithReplacementSampler", "DistributedUniformWithReplacementSampler")
 
@@ -37,8 +44,8 @@ def from_opacus(engine: Any, *, loader: Any = None) -> Guarantee:
         A PrivacyEngine, an accountant, or a history ``[(noise_multiplier, rate, steps)]``.
     loader
         The loader that the training iterated over, or ``"poisson"`` if you know that it sampled so.
-        Without it, or with one that shuffles, the guarantee is doubtful: results say so, and no
-        limit counts as kept. Not needed for full batches.
+        Without it, or with one that shuffles or has another rate, the guarantee is doubtful:
+        results say so, and no limit counts as kept. Not needed for full batches.
 
     Returns
     -------
@@ -72,12 +79,12 @@ def from_opacus(engine: Any, *, loader: Any = None) -> Guarantee:
         total[sigma, rate] = total.get((sigma, rate), 0) + whole(steps, "steps", low=1)
     promises = [dpsgd(noise_multiplier=s, sample_rate=r, steps=n) for (s, r), n in total.items()]
     promise = promises[0].compose(*promises[1:]) if len(promises) > 1 else promises[0]
-    doubts = _doubts(loader)
+    doubts = _doubts(loader, {rate for _, rate in total})
     return promise if all(rate == 1 for _, rate in total) else promise.doubted(*doubts)
 
 
-def _doubts(loader: Any) -> tuple[str, ...]:
-    """Why Poisson sampling is not certain."""
+def _doubts(loader: Any, rates: set[float]) -> tuple[str, ...]:
+    """Why Poisson sampling at the counted rates is not certain."""
     if loader is None:
         return (UNKNOWN,)
     if isinstance(loader, str):
@@ -92,4 +99,14 @@ def _doubts(loader: Any) -> tuple[str, ...]:
     # BatchMemoryManager splits the batches of another sampler
     while type(drawn).__name__ == "BatchSplittingSampler":
         drawn = drawn.sampler
-    return () if type(drawn).__name__ in SAMPLERS else (SHUFFLED,)
+    theirs = sys.modules.get("opacus.utils.uniform_sampler")
+    if type(drawn) not in [getattr(theirs, name, None) for name in SAMPLERS]:
+        return (SHUFFLED,)
+    # Opacus counts at one over the batches of an epoch, a number rounded down
+    counted = {float(drawn.sample_rate), 1 / max(1, len(drawn))}
+    least = drawn.sample_rate * (1 - ROUNDING)
+    same = all(
+        rate >= least and any(math.isclose(rate, own, rel_tol=ROUNDING) for own in counted)
+        for rate in rates - {1.0}
+    )
+    return () if same else (OTHER_RATE,)
