@@ -17,7 +17,7 @@ from dprad.show import atlas
 from dprad.show import scenario as scenarios
 from dprad.show.atlas import schema
 from dprad.show.atlas.reading import read_entry
-from dprad.show.atlas.rows import Row, up
+from dprad.show.atlas.rows import Row, csv_of, up
 from dprad.show.cli import main
 from dprad.show.report.evidence.text import plain
 
@@ -54,6 +54,12 @@ ADDED = "Data sets differ by adding or removing one user."
         ("The symmetric distance is at most one.", "Central", "add-remove"),
         ("It is the change-one distance.", "Central", "replace-one"),
         ("One record is replaced.", "Federated", "replace-one"),
+        ("They differ by replacing one user's record.", "Central", "replace-one"),
+        ("They differ by the substitution of a single user.", "Central", "replace-one"),
+        ("They differ by modifying one row.", "Central", "replace-one"),
+        ("Users are sampled without replacement.", "Central", "not stated"),
+        ("Missing values are replaced by zero.", "Central", "not stated"),
+        ("No record is replaced.", "Central", "not stated"),
         ("", "Local", "replace-one (local model)"),
         ("The symmetric distance is at most one.", "Local", "contradictory"),
         (f"{ADDED} A record may be replaced.", "Central", "contradictory"),
@@ -134,6 +140,13 @@ def test_units_that_are_not_people_and_open_quantities_are_named():
     for none in ("N/A", "- None", "No unprotected quantities mentioned.", "There is no mention."):
         made["deployment"]["dp_variant"]["unprotected_quantities"] = none
         assert "without protection" not in " ".join(read_entry(made).unknown)
+    for some in (
+        "No noise is added to the state totals; they are published exactly.",
+        "None of the totals is protected.",
+        "There is no mention of noise in the totals.",
+    ):
+        made["deployment"]["dp_variant"]["unprotected_quantities"] = some
+        assert "without protection" in " ".join(read_entry(made).unknown)
 
 
 def run(capsys, *arguments):
@@ -166,6 +179,14 @@ def test_the_command_writes_a_page_a_table_and_a_figure(tmp_path, capsys, monkey
     assert [r["neighbours"] for r in rows] == ["add-remove", "replace-one", "add-remove", ""]
     assert float(rows[0]["secret"]) == pytest.approx((math.e - 1) / 10, abs=1e-5)
     assert rows[3]["average"] == "" and "No privacy parameters" in rows[3]["not_known"]
+
+
+@pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@x", "\t=1+1", "\x00=1+1\r", "a\x1bb=\nc"])
+def test_no_cell_is_a_formula(name):
+    made = entry(name, {"epsilon": 1.0}, words=ADDED, unit=name)
+    [_, line] = csv.reader(csv_of([Row.of(read_entry(made))]).splitlines())
+    wanted = "ab= c" if name[0] == "a" else "'" + name.strip("\t\r\0")
+    assert line[0] == line[3] == wanted and float(line[7]) > 0
 
 
 @pytest.mark.parametrize(

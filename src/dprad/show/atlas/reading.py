@@ -26,10 +26,20 @@ _ADDS = (
     r"\bunbounded\b|\badd(ed|ing|ition)?\s*(/|or|and)\s*(of\s+)?(the\s+)?(remov|delet)|"
     r"symmetric (distance|difference)"
 )
-_CHANGES = (
-    r"\bbounded neighbo|change-one|hamming|\breplac(e|ed|ing|ement)\b|\bsubstitut|modification"
+_ONE = (
+    r"(a|an|any|one)( (?!is |not )[\w'\u2019]+){0,2} "
+    r"(record|row|entry|user|person|individual|household|device)\b"
 )
-_NOTHING = r"\W*(n/a\b|none\b|no\b|there (is|are) no\b)"
+_CHANGES = (
+    r"\bbounded neighbo|\bchange-one (distance|neighbo|adjacen)|\bhamming distance|"
+    r"\breplace-one\b|"
+    rf"\b(replac|substitut|modif)(y?ing|(ement|ion|ication) of) {_ONE}|"
+    rf"\b{_ONE} (is|was|has been|may be|can be|being) (replaced|substituted|modified)\b"
+)
+_NOTHING = (
+    r"\W*(n/a|none|none (are )?mentioned|no unprotected quantities( (are )?mentioned)?|"
+    r"there (is no mention( of unprotected quantities)?|are no unprotected quantities))\W*"
+)
 # Releases in a year, the shortest period first.
 PERIODS = (
     (r"6 hours|quarter-day", 1460, "quarter of a day"),
@@ -82,7 +92,7 @@ def read_entry(entry: Entry) -> Read:
     elif re.search(r"event|trip|tuple|contribution|record|aggregate", unit, re.IGNORECASE):
         unknown.append("how many such units one person has")
     bare = str(parts.get("dp_variant", {}).get("unprotected_quantities", ""))
-    if bare.strip() and not re.match(_NOTHING, bare, re.IGNORECASE):
+    if bare.strip() and not re.fullmatch(_NOTHING, bare, re.IGNORECASE):
         unknown.append("what is learned from what is published or chosen without protection")
     return Read(
         name=" ".join(basic["name"].split()),

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unicodedata import category
 
 from dprad.errors import DpradError
 from dprad.model.guarantees import Guarantee
@@ -129,13 +130,19 @@ def csv_of(rows: Sequence[Row]) -> str:
     out.writerow(heads)
     for row in rows:
         r = row.read
-        told = [r.name, r.curators, r.date, r.unit, r.parameters, r.stated]
-        unknown = "; ".join([*([r.reason] if r.reason else []), *r.unknown])
+        told = [_cell(t) for t in (r.name, r.curators, r.date, r.unit, r.parameters, r.stated)]
+        unknown = _cell("; ".join([*([r.reason] if r.reason else []), *r.unknown]))
         for k, reading in enumerate(r.promises or {"": None}):
             unit = _plain(row.unit[k]) if row.unit else ["", "", ""]
             year = _plain(row.year[k]) if row.year else ["", "", ""]
             out.writerow([*told, reading, *unit, r.times, *year, unknown])
     return file.getvalue()
+
+
+def _cell(text: str) -> str:
+    """Text that no spreadsheet takes for a formula, without control characters."""
+    clean = " ".join("".join(c for c in text if c.isspace() or category(c) != "Cc").split())
+    return f"'{clean}" if clean.startswith(("=", "+", "-", "@")) else clean
 
 
 def _plain(numbers: Numbers) -> list[str]:
