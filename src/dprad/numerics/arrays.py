@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dprad.errors import DpradError
+from dprad.errors import DpradError, argument
 
 FloatArray = npt.NDArray[np.floating[Any]]
 IntArray = npt.NDArray[np.intp]
@@ -84,7 +84,7 @@ def real(value: Any, name: str) -> FloatArray:
         result = np.asarray(value, dtype=float)
     except (TypeError, ValueError):
         raise DpradError(
-            f"{name} must be a number or an array of numbers, but is {value!r}."
+            f"{name} must be a number or an array of numbers, but is {argument(value)}."
         ) from None
     if np.any(np.isnan(result)):
         raise DpradError(f"{name} must be a number, but is NaN.")
