@@ -14,12 +14,17 @@ from __future__ import annotations
 
 import itertools
 import math
+import weakref
 from collections.abc import Iterator
+from contextlib import suppress
+from functools import singledispatch
 from typing import Any
 
 import numpy as np
 
 from dprad.errors import DpradError
+from dprad.mechanisms.composed import Composed
+from dprad.mechanisms.foreign import Foreign
 from dprad.numerics.arrays import FloatArray, IntArray
 
 # Draws of each record, where weights are cut, and the chance of a false refusal.
@@ -32,6 +37,45 @@ WRONG = (
     "log_likelihood does not belong to sample: outputs that were drawn come more or less often "
     "than it says. A risk computed from it would be wrong."
 )
+
+
+# What was checked, as long as it lives: a search asks many times about one mechanism.
+_CHECKED: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+@singledispatch
+def ours(mechanism: Any) -> bool:
+    """Whether it is of this package, and so are its parts: these likelihoods are tested."""
+    return type(mechanism).__module__.split(".")[0] == __name__.split(".")[0]
+
+
+@ours.register
+def _composed(mechanism: Composed) -> bool:
+    return all(map(ours, mechanism.mechanisms))
+
+
+@ours.register
+def _foreign(mechanism: Foreign) -> bool:  # noqa: ARG001
+    return False
+
+
+def believed(mechanism: Any) -> bool:
+    """Whether it needs no check: ours, too dear to run more often, or checked before."""
+    if mechanism.costly or ours(mechanism):
+        return True
+    with suppress(TypeError):  # of what cannot be remembered
+        return _made(mechanism) in _CHECKED
+    return False
+
+
+def believe(mechanism: Any) -> None:
+    """It was checked."""
+    with suppress(TypeError):
+        _CHECKED.add(_made(mechanism))
+
+
+def _made(mechanism: Any) -> Any:
+    return mechanism.inner if isinstance(mechanism, Foreign) else mechanism
 
 
 def sound(log: Any) -> FloatArray:

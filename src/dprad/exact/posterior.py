@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from dprad.exact.likelihood import DRAWS, check, sound
+from dprad.exact.likelihood import DRAWS, believe, believed, check, sound
 from dprad.exact.solution import Sampling, Solution
 from dprad.game.game import Classes
 from dprad.game.sets import starts
@@ -59,8 +59,9 @@ def estimate(
         logs = (sound(mechanism.log_likelihood(o, points)) for o in some)
         return np.concatenate([brackets(game, weight, log) for log in logs], axis=1)
 
-    if not mechanism.costly:
+    if not believed(mechanism):
         check(_drawn(mechanism, points, sampling.seed))
+        believe(mechanism)
     width = max(len(points), len(sets.mass), len(game.probabilities), mechanism.width)
     # independent of the memory limit, so that it does not change the draws
     step = max(1, min(BLOCK_DRAWS, BLOCK_ENTRIES // width))

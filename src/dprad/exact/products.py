@@ -25,6 +25,7 @@ from dprad.data.tables import codes, joint_codes
 from dprad.errors import DpradError
 from dprad.exact.channel import sum_by_likelihood
 from dprad.exact.integers import whole_channel
+from dprad.exact.likelihood import ours
 from dprad.exact.posterior import estimate
 from dprad.exact.solution import Sampling, Solution
 from dprad.exact.stepwise import columns_of
@@ -340,6 +341,11 @@ class _Together:
         both = zip(self.parts, outputs, strict=True)
         terms = (part.log_likelihood(out, values[places]) for (part, values), out in both)
         return np.asarray(sum(terms))
+
+
+@ours.register
+def _all_ours(together: _Together) -> bool:
+    return all(ours(part) for part, _ in together.parts)
 
 
 def drawn(parts: Sequence[Factor], posed: Posed, sampling: Sampling) -> Solution:
