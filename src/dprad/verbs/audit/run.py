@@ -13,6 +13,7 @@ from dprad.errors import DpradError
 from dprad.game.game import Table
 from dprad.mechanisms.black_box import BlackBox
 from dprad.model.guarantees import PureDP
+from dprad.runtime.interrupts import interruptible
 from dprad.runtime.progress import Meter, Stop
 from dprad.verbs.audit.allowed import cell_bets, growth
 from dprad.verbs.audit.conclude import risk_interval
@@ -59,19 +60,21 @@ def count(plan: Plan, target: Target, file: State, stop: Stop, begin: float) -> 
     wealth: list[tuple[int, float]] = []
     trace: list[tuple[int, float, Tally]] = []
     try:
-        for i, (part, first) in results:
-            kept = evidence.add(part)
-            if i not in stored and file.journal is not None:
-                file.put("runs", i, to_plain(kept), first)
-            runs_so_far = evidence.tally.runs
-            wealth.append((runs_so_far, evidence.log_wealth()))
-            meter.show(runs_so_far)
-            if settings.trace and (not trace or runs_so_far >= 2 * trace[-1][0]):
-                trace.append(_known(evidence, settings.alpha))
-            if i not in stored and stop.now():
-                break
-            if settings.sequential and _enough(evidence, game, needed, settings):
-                break
+        with interruptible() as look:
+            for i, (part, first) in results:
+                kept = evidence.add(part)
+                if i not in stored and file.journal is not None:
+                    file.put("runs", i, to_plain(kept), first)
+                runs_so_far = evidence.tally.runs
+                wealth.append((runs_so_far, evidence.log_wealth()))
+                meter.show(runs_so_far)
+                if settings.trace and (not trace or runs_so_far >= 2 * trace[-1][0]):
+                    trace.append(_known(evidence, settings.alpha))
+                look()
+                if i not in stored and stop.now():
+                    break
+                if settings.sequential and _enough(evidence, game, needed, settings):
+                    break
     except KeyboardInterrupt:
         interrupted = True
     finally:

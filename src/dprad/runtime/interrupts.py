@@ -1,0 +1,36 @@
+"""Ctrl-C that is not lost: some libraries swallow the KeyboardInterrupt that it raises in them."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+@contextmanager
+def interruptible() -> Iterator[Callable[[], None]]:
+    """What to call now and then: it raises KeyboardInterrupt if Ctrl-C was pressed within.
+
+    Only where Python's own handler is in force; elsewhere the interrupt is somebody else's.
+    """
+    pressed = threading.Event()
+
+    def press(*_: Any) -> None:
+        pressed.set()
+        raise KeyboardInterrupt
+
+    def look() -> None:
+        if pressed.is_set():
+            raise KeyboardInterrupt
+
+    main = threading.current_thread() is threading.main_thread()
+    if not main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield look
+        return
+    signal.signal(signal.SIGINT, press)
+    try:
+        yield look
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
