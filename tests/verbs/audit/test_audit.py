@@ -140,24 +140,24 @@ def test_any_game_stays_below_the_truth(seed):
 def test_claims_of_other_kinds():
     grr = mechanisms.GRR(epsilon=3.0, size=2)
     prior = Prior.uniform(2)
-    added = audit(grr, claim=PureDP(1.0, neighbours="add-remove"), prior=prior, trials=20_000)
+    added = audit(grr, claim=PureDP(1.0, neighbours="add-remove"), prior=prior, trials=6_000)
     assert added.epsilon_claimed == 2.0 and added.verdict == "violated"
     loose = audit(
-        grr, claim=ApproxDP(1.0, 0.01, neighbours="replace-one"), prior=prior, trials=20_000
+        grr, claim=ApproxDP(1.0, 0.01, neighbours="replace-one"), prior=prior, trials=6_000
     )
     assert loose.verdict == "violated" and loose.delta == 0.01 and loose.epsilon_lower < 3.0
     gaussian = audit(
         mechanisms.Gaussian(sigma=0.2),
         claim=GaussianDP(1.0, neighbours="replace-one"),
         prior=prior,
-        trials=20_000,
+        trials=6_000,
     )
     assert gaussian.verdict == "violated" and gaussian.delta > 0
     fine = audit(
         mechanisms.Gaussian(sigma=1.0),
         claim=GaussianDP(1.0, neighbours="replace-one"),
         prior=prior,
-        trials=20_000,
+        trials=6_000,
     )
     assert fine.verdict == "consistent"
 
