@@ -368,3 +368,26 @@ def test_one_value_in_all_rows_proves_nothing():
         "Each row is one person" in a
         for a in assess(GRR(epsilon=1, size=2), prior=rows).assumptions
     )
+
+
+def test_a_pack_says_whom_it_was_not_decided_for(tmp_path):
+    """The scenario asks only about an attacker who guesses what the release does not read."""
+    text = (
+        "[population]\nbuiltin = 'patients'\ncolumns = ['region', 'diagnosis']\n"
+        "[[threats]]\nname = 'n'\ntarget = ['region']\n"
+        "[[releases]]\nmechanism = 'grr'\nepsilon = 8\nquery = 'diagnosis'\n"
+        "[accepted]\nrisk = 0.2\n"
+    )
+    file = tmp_path / "s.toml"
+    file.write_text(text)
+    assert code(["report", str(file), "--evidence", str(tmp_path / "pack")]) == 0
+    said = (tmp_path / "pack" / "evidence.md").read_text()
+    assert "**Accepted for the attackers of the scenario only.**" in said
+
+
+def test_an_outsider_vouches_for_nothing():
+    table = dprad.mechanisms.Counts(
+        by=["value"], noise="geometric", epsilon=0.1, neighbours="add-remove"
+    )
+    risk = dprad.simulate_outsider(table, prior=Prior.uniform(4), people=50, trials=200)
+    assert "none of the others" in str(risk) and judge([("", risk)], 0.9).code == 3
