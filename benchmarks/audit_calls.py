@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
+from scipy.special import expit
 from scipy.stats import norm
 from threadpoolctl import threadpool_limits
 
@@ -31,7 +32,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from gallery import CASES
 
 MARK = "<!-- measured -->\n"
-ALPHA, MOST, DRAWS, CELLS = 0.05, 20_000, 10_000, 20
+ALPHA, MOST, DRAWS, CELLS = 0.05, 20_000, 30_000, 20
 SIZES = np.unique(np.geomspace(32, MOST, 28).astype(int) // 4 * 4).tolist()
 
 
@@ -39,27 +40,31 @@ SIZES = np.unique(np.geomspace(32, MOST, 28).astype(int) // 4 * 4).tolist()
 def floor(case):
     """Calls; for other than pure claims those of bets on cells, chosen with the truth."""
     rng = np.random.default_rng(0)
-    odds = [np.array([case.odds(case.run(z, rng)) for _ in range(DRAWS)]) for z in case.pair]
+    odds = np.array([case.odds(case.run(z, rng)) for z in case.pair for _ in range(DRAWS)])
+    odds = np.clip(odds, -700, 700)
     if isinstance(case.claim, PureDP):
-        at, finite = np.array([case.claim.epsilon]), [np.clip(o, -700, 700) for o in odds]
-        each = [posterior_bets(o, at)[:, 0, z].mean() for z, o in enumerate(finite)]
-        speed = (each[0] + each[1]) / 2
+        pay = posterior_bets(odds, np.array([case.claim.epsilon]))[:, 0]
+        speed = (weights(odds) * pay.T).sum(axis=0).mean()
     else:
-        cuts = np.unique(np.quantile(np.concatenate(odds), np.linspace(0, 1, 400), method="lower"))
-        a, b = (np.array([(o >= t).mean() for t in cuts]) for o in odds)
+        cuts = np.unique(np.quantile(odds, np.linspace(0, 1, 400), method="lower"))
+        a, b = (np.array([2 * w[odds >= t].sum() for t in cuts]) / len(odds) for w in weights(odds))
         pay = cell_bets(a, b, case.claim)
         each = growth(np.clip(a, 1e-12, 1 - 1e-12), np.clip(b, 1e-12, 1 - 1e-12), pay)
         speed = max(each.max(), cells_growth(odds, cuts[np.argmax(each)], case.claim))
     return math.log(1 / ALPHA) / speed
 
 
+def weights(odds):
+    """The chances of the two records given each output: the secrets drawn are averaged out."""
+    return np.stack([expit(-odds), expit(odds)])
+
+
 def cells_growth(odds, best, claim):
     """Growth of bets on cells of equal size, and with a cut where one set is best."""
-    inner = np.quantile(np.concatenate(odds), np.linspace(0, 1, CELLS + 1)[1:-1], method="lower")
+    inner = np.quantile(odds, np.linspace(0, 1, CELLS + 1)[1:-1], method="lower")
     edges = np.unique(np.r_[inner, best])
-    law = np.stack([
-        np.bincount(np.searchsorted(edges, o, "right"), minlength=len(edges) + 1) for o in odds
-    ]) / DRAWS  # fmt: skip
+    cell, size = np.searchsorted(edges, odds, "right"), len(edges) + 1
+    law = np.stack([2 * np.bincount(cell, w, size) for w in weights(odds)]) / len(odds)
     law = law[:, law.any(axis=0)] + 1e-12
     return float((law * np.log(portfolio(law[None], claim, steps=3000)[0])).sum() / 2)
 

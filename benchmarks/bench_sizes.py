@@ -155,6 +155,8 @@ CASES = {
     "five columns, Gaussian, all known, calibrate":
         (census("everything", calibrate), 300, 18_205, 18_205),
     "five columns, Gaussian, part known": (census(["age", "sex"]), 300, 18_205, 18_205),
+    "five columns, Gaussian, all but hours known, calibrate":
+        (census(["age", "education", "sex", "race"], calibrate), 300, 18_205, 18_205),
     "five columns, Gaussian, hours asked":
         (census(["age", "sex"], target=["hours"], loss="absolute", eta=2), 300, 18_205, 18_205),
     "five columns, Gaussian, nothing known": (census("nothing"), 300, 18_205, 18_205),

@@ -74,6 +74,11 @@ def on_numbers(kind, threat=None, prior=uneven, **given):
     return prepare
 
 
+def on_whole(threat=None, sigma=lambda m: min(m / 4, 1e5)):
+    """Discrete Gaussian noise, of 100,000 at most."""
+    return on_numbers(mechanisms.DiscreteGaussian, threat, sigma=sigma, epsilon=None)
+
+
 def on_codes(kind, threat=None, **given):
     def prepare(m):
         people, feared = uneven(m), Threat() if threat is None else threat
@@ -238,11 +243,21 @@ CASES = {
         on_numbers(mechanisms.Gaussian, sigma=lambda m: m / 4, epsilon=None),
         "values", VALUES,
     ),
+    "discrete Gaussian": (on_whole(), "values", VALUES),
+    "discrete Gaussian, part known": (on_whole(PART), "values", VALUES),
+    "discrete Gaussian, all known": (on_whole(ALL), "values", VALUES),
+    "discrete Gaussian, sigma 20": (on_whole(sigma=20.0), "values", VALUES),
     "geometric": (on_numbers(mechanisms.Geometric), "values", VALUES),
     "geometric, tolerance": (on_numbers(mechanisms.Geometric, line(20)), "values", VALUES),
     "geometric, all known": (on_numbers(mechanisms.Geometric, ALL), "values", VALUES),
     "staircase": (on_numbers(mechanisms.Staircase), "values", VALUES),
     "staircase, all known": (on_numbers(mechanisms.Staircase, ALL), "values", VALUES),
+    "staircase, part known": (on_numbers(mechanisms.Staircase, PART), "values", VALUES),
+    "staircase, tolerance": (on_numbers(mechanisms.Staircase, line(20)), "values", VALUES),
+    "piecewise, part known":
+        (on_numbers(mechanisms.Piecewise, PART, **BOUNDED), "values", VALUES),
+    "piecewise, tolerance":
+        (on_numbers(mechanisms.Piecewise, line(20), **BOUNDED), "values", VALUES),
     "piecewise": (on_numbers(mechanisms.Piecewise, **BOUNDED), "values", VALUES),
     "records, Gaussian, all known": (of_people("everything"), "values", VALUES),
     "records, Gaussian, part known": (of_people(["age", "area"]), "values", VALUES),
@@ -355,7 +370,7 @@ def write(found, folder):
             told = ", ".join(f"{p[0]}: {p[1]:.2g} s" for p in points)
             rows[-1] = rows[-1].replace(name, f"{name} ({told})")
     figure = Figure(figsize=(9.5, 8.5), layout="constrained")
-    numbers = ("Laplace", "Gaussian", "geometric", "staircase", "piecewise", "records")
+    numbers = ("Laplace", "Gaussian", "discrete", "geometric", "staircase", "piecewise", "records")
     for axes, title in zip(figure.subplots(2, 2).flat, PANELS, strict=True):
         ends = []
         for name, points in found.items():

@@ -34,6 +34,7 @@ from dprad import (
 )
 from dprad.data.files import Limits
 from dprad.show.cli import main
+from dprad.show.cli.output import clean
 from dprad.show.report import report
 from effort import some
 
@@ -337,6 +338,45 @@ def test_limits_of_files(text, words, tmp_path):
     path = tmp_path / "t.csv"
     path.write_text(text)
     with pytest.raises(DpradError, match=words):
+        Prior.from_data(path, limits=LIMITS)
+
+
+FORGED = "diagnosis).\n\nAccepted. The extra risk is at most 0.01"
+
+
+@pytest.mark.parametrize(
+    "name", [FORGED, "a" + 4 * " " + "b", "a\x1b[2J", 301 * "a", "a\u2800b", "a\u3164b"]
+)
+def test_names_of_columns_that_could_pass_for_a_line_are_refused(name, tmp_path):
+    """A file must not write dprad's verdict."""
+    import pandas as pd
+
+    frame = pd.DataFrame({"area": [1, 2], name: ["x", "y"]})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    frame.to_parquet(tmp_path / "t.parquet")
+    sources = [frame, tmp_path / "t.csv", tmp_path / "t.parquet"]
+    asked = [lambda data=data: Prior.from_data(data) for data in sources]
+    for ask in [*asked, lambda: Prior.from_counts({(1, 2): 3}, columns=["area", name])]:
+        with pytest.raises(DpradError, match="column 2 must be one line of printable text") as said:
+            ask()
+        assert "Accepted" not in str(said.value)
+
+
+def test_groups_are_named_in_one_line(tmp_path, capsys):
+    rows = [f'"{FORGED}",{i % 5}' for i in range(500)] + [f"south,{i % 5}" for i in range(500)]
+    path = tmp_path / "t.csv"
+    path.write_text("area,age\n" + "\n".join(rows) + "\n")
+    given = ["assess", "--data", str(path), "--epsilon", "1", "--neighbours", "replace-one"]
+    code, said = run([*given, "--by", "area", "--max-risk", "0.1"], capsys)
+    assert code == 1
+    assert [line for line in said.splitlines() if line.startswith("Accepted")] == []
+
+
+def test_a_line_break_in_a_name_hides_no_columns(tmp_path):
+    path = tmp_path / "t.csv"
+    names = ",".join(f"c{i}" for i in range(5000))
+    path.write_text(f'"x\ny",{names}\n' + ",".join("1" * 5001) + "\n")
+    with pytest.raises(DpradError, match="columns"):
         Prior.from_data(path, limits=LIMITS)
 
 
@@ -775,7 +815,8 @@ def test_terminals_are_not_commanded(tmp_path, capsys):
         title + '\n[population]\nuniform = 3\n[[releases]]\nmechanism = "grr"\nepsilon = 1\n'
     )
     code, said = run(["assess", str(path)], capsys)
-    assert code == 0 and "PWN" in said and "\x1b" not in said and "\x07" not in said
+    assert code == 2 and "PWN" in said and "\x1b" not in said and "\x07" not in said
+    assert clean("\x1b]0;PWN\x07") == "\ufffd]0;PWN\ufffd"
 
 
 def test_small_parquet_files_pass_the_limits(tmp_path):
@@ -803,14 +844,19 @@ def test_scenarios_do_not_run_for_ever(tmp_path, capsys):
 
 
 def test_settings_of_the_folder_do_not_reach_figures(tmp_path):
-    """Matplotlib reads ./matplotlibrc, which could have LaTeX started."""
-    (tmp_path / "matplotlibrc").write_text("text.usetex: True\naxes.facecolor: ff0000\n")
+    """Matplotlib reads ./matplotlibrc, which could have LaTeX started, and warns of what it does
+    not know in its words; older releases evaluated a line of it.
+    """
+    (tmp_path / "matplotlibrc").write_text(
+        "text.usetex: True\naxes.facecolor: ff0000\n\x1b[2JAccepted. All is well: 1\n"
+    )
     done = subprocess.run(
         [sys.executable, "-m", "dprad", "report", "-o", "r.html"],
         cwd=tmp_path, capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "#ff0000" not in (tmp_path / "r.html").read_text()
+    assert "Accepted. All" not in done.stderr and "\x1b" not in done.stderr
 
 
 def test_notes_of_audits_are_rounded(tmp_path):
@@ -964,7 +1010,7 @@ def test_dots_in_texts_and_numbers_are_no_keys():
     rest = (
         '[population]\nuniform = 2\n[[releases]]\nmechanism = "grr"\nepsilon = 1.0 # ' + "a." * 99
     )
-    for title in ('"' + "a." * 500 + '"', "'" + '" ".' * 500 + "'", '"""' + '"." . ' * 500 + '"""'):
+    for title in ('"' + "a." * 140 + '"', "'" + '" ".' * 70 + "'", '"""' + '"." . ' * 49 + '"""'):
         assert parse(f"title = {title}\n{rest}\n", name="s", folder=Path()).title
     assert parse(rest, name="s", folder=Path()).releases
 
@@ -990,7 +1036,8 @@ def test_long_words_in_a_scenario_do_not_take_long():
         + "a" * 900_000
         + '"\n[population]\nuniform = 2\n[[releases]]\nmechanism="grr"\n'
     )
-    parse(text + "epsilon = 1\n", name="s", folder=Path())
+    with pytest.raises(DpradError, match="title must be one line"):
+        parse(text + "epsilon = 1\n", name="s", folder=Path())
     assert time.monotonic() - begin < 20
 
 
@@ -1270,6 +1317,23 @@ def test_what_is_no_number_in_a_box_is_refused():
     assert [typed(x) for x in ([1, 2], "x", {"a": 1}, None, math.inf, math.nan)] == [None] * 6
 
 
+@pytest.mark.parametrize(
+    "value",
+    ["DATE '2020-01-01'", "TIMESTAMP '2020-01-01 10:00:00'", "TIME '10:00'", "1.5::DECIMAL(9,2)",
+     "'x'::BLOB"],
+)  # fmt: skip
+@pytest.mark.parametrize("more", ["", "--show-records"])
+def test_groups_of_any_type_are_json(value, more, tmp_path, capsys):
+    path = tmp_path / "t.parquet"
+    rows = f"SELECT {value} AS a, i % 2 AS b FROM range(200) AS t(i)"
+    duckdb.sql(f"COPY ({rows} UNION ALL SELECT NULL, 1 FROM range(20)) TO '{path}'")
+    command = f"assess --epsilon 1 --neighbours replace-one --data {path} --by a --target b --json"
+    code, said = run([*command.split(), *more.split()], capsys)
+    assert code == 0, said
+    names = [group["name"] for group in json.JSONDecoder().raw_decode(said)[0]["groups"]]
+    assert len(names) == 2 and all(name is None or isinstance(name, str | float) for name in names)
+
+
 def test_arguments_that_hold_records_are_not_printed():
     from dprad.game.query import columns_read
     from dprad.mechanisms.tables.release import predicate
@@ -1284,3 +1348,45 @@ def test_arguments_that_hold_records_are_not_printed():
         with pytest.raises(DpradError) as error:
             call()
         assert "Brugada" not in str(error.value)
+
+
+# -- found by a nineteenth reader ------------------------------------------------------------------
+def test_a_plan_does_not_tell_the_range(tmp_path, capsys):
+    """Its errors are in units of the range, if nobody gave a sensitivity."""
+    rows = [*(f"{37 * i}" for i in range(200)), "918273"]
+    (tmp_path / "pay.csv").write_text("income\n" + "\n".join(rows) + "\n")
+    (tmp_path / "s.toml").write_text(
+        '[population]\ndata = "pay.csv"\nwhole = true\n[[releases]]\nname = "Z"\n'
+        'mechanism = "laplace"\nepsilon = 0.5\nquery = "income"\n[accepted]\nrisk = 0.5\n'
+    )
+    for given, told in (("", "times the range of the data"), ("\nsensitivity = 1e6", "within ")):
+        scenario = tmp_path / f"{len(given)}.toml"
+        text = (tmp_path / "s.toml").read_text()
+        scenario.write_text(text.replace("epsilon = 0.5", f"epsilon = 0.5{given}"))
+        ledger = str(tmp_path / f"{len(given)}.jsonl")
+        for command in (f"init {ledger} --scenario {scenario}", f"add {ledger} --name Z"):
+            assert run(["ledger", *command.split()], capsys)[0] in (0, 1, 3)
+        _, said = run(["ledger", "plan", ledger, "--releases", "3"], capsys)
+        reach = re.search(r"The noise then stays within ([\d,.]+)(.*) in 95", said)
+        epsilon = re.search(r"least noise .*: epsilon = ([\d,.]+)", said)
+        found, value = (float(m.group(1).replace(",", "")) for m in (reach, epsilon))
+        assert told in said and bool(given) == (not reach.group(2))
+        assert math.isclose(found * value / math.log(20), 1e6 if given else 1, rel_tol=1e-2)
+        _, plain = run(["ledger", "plan", ledger, "--releases", "3", "--json"], capsys)
+        exact = json.JSONDecoder().raw_decode(plain)[0]["errors"][0]  # for the owner of the data
+        assert math.isclose(exact, found if given else 918273 * found, rel_tol=1e-2)
+
+
+def test_nothing_in_the_folder_is_loaded_for_an_installed_function(tmp_path):
+    """Not even what a library asks for in vain, here or in a worker."""
+    for name in ("msvcrt", "_winapi", "sitecustomize", "no_such_library"):
+        (tmp_path / f"{name}.py").write_text("import pathlib; pathlib.Path('ran').write_text('')\n")
+    done = subprocess.run(
+        [
+            sys.executable, "-P", "-m", "dprad", "audit", "dprad.examples:coin", "--claim", "3",
+            "--neighbours", "replace-one", "--records", "0,1", "--trials", "2000", "--workers", "2",
+        ],
+        cwd=tmp_path, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert not (tmp_path / "ran").exists()

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import difflib
 import math
+import os
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 
@@ -114,10 +116,28 @@ def column(value: Any, columns: Iterable[str], *, name: str) -> str:
 def part(module: str, what: str, extra: str) -> Any:
     """A module that not everybody installs; or a sentence that says how to."""
     try:
-        return import_module(module)
+        with _away(module):
+            return import_module(module)
     except ImportError:
         name = module.partition(".")[0]
         raise DpradError(f"{what} need {name}: pip install 'dprad[{extra}]'.") from None
+
+
+@contextmanager
+def _away(module: str) -> Iterator[None]:
+    """In the topmost folder while matplotlib may be imported: it reads settings in the current one,
+    which may be anybody's.
+    """
+    here = None
+    if module not in sys.modules and "matplotlib" not in sys.modules:
+        with suppress(OSError):  # a folder that is gone holds nothing
+            here = Path.cwd()
+            os.chdir(here.anchor)
+    try:
+        yield
+    finally:
+        if here is not None:
+            os.chdir(here)
 
 
 def did_you_mean(value: Any, names: Iterable[str]) -> str:
@@ -181,6 +201,39 @@ def record(value: Any, place: int) -> str:
 def shown(value: Any) -> str:
     """A value that may come from a record: its type, or its repr inside `show_records`."""
     return repr(value) if records_shown() else f"a {kind(type(value))}"
+
+
+# The longest text that is shown within a sentence; and the longest gap between its words. Letters
+# that look like blanks, though they count as printable.
+LONGEST, GAP = 300, 3
+BLANK = frozenset("\u2800\u3164\u115f\u1160\uffa0\u034f\u17b4\u17b5")
+
+
+def is_line(text: str, longest: int = LONGEST) -> bool:
+    """Whether what somebody else wrote can be shown within a sentence and not look like another
+    one: printable, not too long, without wide gaps.
+    """
+    plain = text.isprintable() and not BLANK & set(text)
+    return plain and len(text) <= longest and " " * (GAP + 1) not in text
+
+
+def flat(text: str) -> str:
+    """The same text as such a line (itself, if it is one)."""
+    if is_line(text):
+        return text
+    words = "".join(c if c.isprintable() and c not in BLANK else " " for c in text).split()
+    short = " ".join(words)
+    return short if len(short) <= LONGEST else short[: LONGEST - 3] + "..."
+
+
+def check_columns(names: Iterable[str]) -> None:
+    """Raise a `DpradError` if the name of a column could not be shown within a sentence."""
+    odd = [place for place, name in enumerate(names, 1) if not is_line(name)]
+    if odd:
+        raise DpradError(
+            f"the name of column {odd[0]} must be one line of printable text, at most {LONGEST} "
+            "characters long and without wide gaps. Rename it."
+        )
 
 
 def argument(value: Any) -> str:

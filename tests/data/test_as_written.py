@@ -71,3 +71,10 @@ def test_parquet_keeps_its_types(tmp_path):
     path = tmp_path / "runs.parquet"
     parquet.write_table(pyarrow.table({"secret": [0, 1], "out": ["1", "01"]}), path)
     assert Runs.of(path, "secret", absent=0).outputs.tolist() == ["1", "01"]
+
+
+@pytest.mark.parametrize(
+    "texts", [["-0.0", "0.0"], ["-0.00", "0.00"], ["-0", "0"], ["0.04", "-0.0"]]
+)
+def test_the_sign_of_a_zero_is_kept(texts):
+    assert list(read(texts))[1] == [t.encode() for t in texts]

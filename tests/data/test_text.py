@@ -53,9 +53,12 @@ def test_utf8_needs_nothing(tmp_path):
         for given in (None, "utf-8", "UTF8", "utf-8-sig"):
             assert Prior.from_data(path, encoding=given).columns == ("name", "size")
     # a mark does not hide that a name occurs twice
-    path.write_bytes("a,a\n1,2\n".encode("utf-8-sig"))
-    with pytest.raises(DpradError, match="one name for columns 1 and 2"):
-        Prior.from_data(path)
+    raw, packed = "a,a\n1,2\n".encode("utf-8-sig"), tmp_path / "t.csv.gz"
+    path.write_bytes(raw)
+    packed.write_bytes(gzip.compress(raw))
+    for file in (path, packed):
+        with pytest.raises(DpradError, match="one name for columns 1 and 2"):
+            Prior.from_data(file)
 
 
 def test_a_late_byte_is_found(tmp_path, monkeypatch):

@@ -14,6 +14,7 @@ from dprad import DpradError, Prior, Threat, assess
 from dprad.exact import branching, envelope, laplace
 from dprad.game.game import play
 from dprad.mechanisms import Channel, ExponentialInterval, Gaussian, Geometric, Laplace
+from effort import some
 from oracles import brute_force, random_instance
 
 
@@ -197,7 +198,7 @@ def awkward(rng):
 
 
 @pytest.mark.parametrize("knows", ["nothing", "everything"])
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(some(8, 4)))
 def test_the_short_ways_equal_the_long_one(knows, seed, monkeypatch):
     """Sets that are left out, and intervals instead of envelopes, against all sets in all gaps."""
     rng = np.random.default_rng([seed, len(knows)])

@@ -7,7 +7,8 @@ import pytest
 
 from dprad import GaussianDP, Prior, Threat, assess, exact
 from dprad.bounds import absent_prior
-from dprad.exact import _finite, own, solve, stepwise
+from dprad.exact import _finite, bells, guessing, heavier, own, solve, stepwise
+from dprad.exact.channel import Law, from_mean
 from dprad.exact.solution import Sampling
 from dprad.game.game import play
 from dprad.game.question import Posed, Question
@@ -78,22 +79,35 @@ def test_own_risks_by_transform_by_intervals_and_by_zones():
             Staircase(**noise), Staircase(**noise, clamp=(x[0] - 0.3 * span, x[-1] + 2.6 * span)),
             Piecewise(epsilon=epsilon, bounds=ends), Hybrid(epsilon=epsilon, bounds=ends),
         )  # fmt: skip
-        pairs += [(s, x, own._by_outputs(*stepwise.columns_of(s, x), mass)) for s in stepped]
+        pairs += [
+            (s, x, own.Own.exactly(*from_mean(Law.of(*stepwise.columns_of(s, x)), mass)))
+            for s in stepped
+        ]
         for mechanism, values, slow in pairs:
             fast = own.of_values(mechanism, values, mass, None)
             assert fast.rad == pytest.approx(slow.rad, abs=2e-12)
             assert np.all(fast.high >= slow.low - 1e-15)
 
 
-@pytest.mark.parametrize("knows", ["nothing", "everything"])
+THREATS = {
+    "nothing": Threat(), "everything": Threat(knows="everything"),
+    "thirds": Threat(knows=lambda table: [int(3 * v) % 3 for v in table]),
+    "many fibers": Threat(knows=lambda table: [int(7 * v) % 11 for v in table]),
+    "halves": Threat(knows=lambda table: [v > np.median(table) for v in table]),
+    "tolerance": Threat(loss="absolute", eta=1.5), "wide": Threat(loss="absolute", eta=45),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("threat", THREATS.values(), ids=list(THREATS))
 @pytest.mark.parametrize("seed", range(4))
-def test_zones_equal_the_channel(seed, knows, monkeypatch):
+def test_zones_equal_the_channel(seed, threat, monkeypatch):
+    monkeypatch.setattr(guessing, "NARROW", 0)
     rng = np.random.default_rng(seed)
     for _ in range(6):
         m, epsilon = int(rng.integers(2, 25)), float(rng.choice([0.0, 0.01, 1.0, 3.0, 10.0, 30.0]))
         x = np.cumsum(rng.choice([1.0, 1.0, 2.0, 0.37, 40.0], size=m))
         counts = dict(zip(x.tolist(), weights(rng, m).tolist(), strict=True))
-        asked = {"prior": Prior.from_counts(counts), "threat": Threat(knows=knows)}
+        asked = {"prior": Prior.from_counts(counts), "threat": threat}
         step, ends = float(np.ptp(x)) * float(rng.choice([1.0, 1.3])), (x[0], x[-1] + 0.001)
         clamp = x[0] - step * rng.choice([0, 0.1, 3.3]), x[-1] + step * rng.choice([0.01, 1, 7.2])
         for mechanism in (
@@ -106,6 +120,105 @@ def test_zones_equal_the_channel(seed, knows, monkeypatch):
             with monkeypatch.context() as patch:
                 patch.setattr(stepwise, "zones_of", lambda *_: None)
                 same(fast, assess(mechanism, **asked))
+
+
+def discrete_gaussian(rng, x):
+    """With or without a clamp, at or beyond the outermost of these values."""
+    sigma = float(rng.choice([0.02, 0.1, 0.3, 0.7, 1.0, 3.0, 50.0, rng.uniform(0.3, 60.0), 300.0]))
+    room = rng.integers(0, int(9 * sigma) + 3, 2) * rng.integers(0, 2, 2)
+    clamp = (float(x[0] - room[0]), float(x[-1] + room[1])) if rng.random() < 0.5 else None
+    return DiscreteGaussian(sigma=sigma, sensitivity=float(np.ptp(x)) or 1.0, clamp=clamp)
+
+
+def by_both(monkeypatch, task, *given, **more):
+    """By the pieces of the best guesses, and entry by entry."""
+    found = []
+    for small in (0, np.inf):
+        monkeypatch.setattr(bells, "SMALL", small)
+        found.append(task(*given, **more))
+    return found
+
+
+@pytest.mark.parametrize("threat", list(THREATS.values())[:5], ids=list(THREATS)[:5])
+@pytest.mark.parametrize("seed", range(3))
+def test_bells_equal_the_channel(seed, threat, monkeypatch):
+    rng = np.random.default_rng(seed)
+    for _ in range(25):
+        m = int(rng.integers(2, 60))
+        x = np.cumsum(rng.choice(rng.choice([1, 1, 2, 3, 5, 40], 2), size=m)) + rng.integers(
+            -99, 99
+        )
+        counts = dict(zip(x.tolist(), weights(rng, m).tolist(), strict=True))
+        noise = discrete_gaussian(rng, x)
+        asked = {"prior": Prior.from_counts(counts), "threat": threat}
+        same(*by_both(monkeypatch, assess, noise, **asked))
+
+
+@pytest.mark.parametrize(
+    "threat",
+    [
+        Threat(), Threat(knows="everything"), Threat(knows=["a"]),
+        Threat(knows=["a"], target=["h"]), Threat(knows=["a"], target=["a"]),
+        Threat(target=["h"]), Threat(knows=["b"], target=["h"], must_guess=True),
+        Threat(group=lambda table: [v > 1 for v in table["a"]]),
+    ],
+)  # fmt: skip
+def test_bells_of_records_equal_the_channel(threat, monkeypatch):
+    """Columns that are not read, values far apart, and weights from 1e-40 to 1."""
+    rng, used, real = np.random.default_rng(8), [], bells.pieces
+    monkeypatch.setattr(bells, "pieces", lambda given: used.append(1) or real(given))
+    for turn in range(20):
+        place = np.cumsum(rng.choice([1, 1, 2, 7, 200, 3000], size=14))
+        counts = {
+            (*rng.integers([4, 5]).tolist(), int(rng.choice(place))):
+                float(10.0 ** rng.uniform(-40, 0) if turn % 2 else rng.gamma(0.3))
+            for _ in range(40)
+        }  # fmt: skip
+        noise = discrete_gaussian(rng, np.array(sorted(c[2] for c in counts)))
+        asked = {"prior": Prior.from_counts(counts, columns=["a", "b", "h"]), "threat": threat}
+        same(*by_both(monkeypatch, assess, noise, **asked, query="h"))
+    assert used
+
+
+def test_own_risks_by_bells(monkeypatch):
+    rng = np.random.default_rng(6)
+    for _ in range(80):
+        m = int(rng.integers(2, 50))
+        x = np.cumsum(rng.choice([1.0, 1.0, 2.0, 5.0, 40.0, 900.0], size=m))
+        mass = rng.dirichlet(np.full(m, rng.choice([0.1, 1.0]))) + rng.choice([1e-12, 1e-80])
+        noise = discrete_gaussian(rng, x)
+        fast, slow = by_both(monkeypatch, own.of_values, noise, x, mass / mass.sum(), None)
+        assert fast.rad == pytest.approx(slow.rad, abs=1e-13)
+        assert np.all(fast.high >= slow.low - 1e-15)
+        assert np.all(fast.low <= slow.high + 1e-15)
+
+
+@pytest.mark.parametrize("hits", [False, True])
+def test_the_pieces_are_those_of_the_best_guesses(hits):
+    """Every output of every fiber, one by one."""
+    rng = np.random.default_rng(int(hits))
+    for _ in range(60):
+        m, wide = int(rng.integers(1, 30)), float(rng.choice([0.5, 2.0, 9.0]))
+        x = rng.integers(0, rng.choice([5, 60]), m).astype(float)
+        mass = rng.choice(rng.gamma(0.3, size=4), m) + 1e-9
+        mass /= mass.sum()
+        fiber = rng.integers(0, 3, m)
+        at = np.arange(x.min() - 8 * wide // 1, x.max() + 8 * wide // 1)
+        bell = np.exp(-(((at - x[:, None]) / wide) ** 2) / 2)
+        mean = np.log(mass @ bell)
+        fibers = np.unique(fiber)
+        if not hits:  # a pass has no mass
+            fiber, x, mass = np.r_[fiber, fibers], np.r_[x, 0 * fibers], np.r_[mass, 0 * fibers]
+        order = np.lexsort((mass, fiber))
+        found = heavier.pieces(
+            heavier.Bells(at, None if hits else mean, wide, fiber[order], x[order], mass[order])
+        )
+        guess = np.repeat(order[found.guess], found.end - found.begin).reshape(len(fibers), -1)
+        bell = np.exp(-(((at - x[:, None]) / wide) ** 2) / 2)
+        value = mass[:, None] * (bell if hits else bell - np.exp(mean))
+        for f, chosen in zip(fibers, guess, strict=True):
+            best = value[fiber == f].max(axis=0)
+            assert value[chosen, np.arange(len(at))] == pytest.approx(best, abs=1e-12)
 
 
 def test_a_clamped_staircase_by_its_distribution():

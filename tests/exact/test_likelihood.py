@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from dprad import DpradError, Prior, assess, by_group
-from dprad.exact import likelihood
-from dprad.mechanisms import Composed, Mechanism
+from dprad.exact import likelihood, posterior
+from dprad.mechanisms import GRR, Composed, Mechanism
 from effort import some
 
 
@@ -82,3 +82,276 @@ def test_right_likelihoods_are_not_refused(monkeypatch):
         except DpradError:
             refused += 1
     assert refused <= some(30, 1)
+
+
+class Spoilt(Mechanism):
+    """Noise that is as said for small values only."""
+
+    guarantee = None
+
+    def __init__(self, less=0.05, of=4.0):
+        self.less, self.of = less, of
+
+    def describe(self):
+        return {"kind": "Spoilt"}
+
+    def sample(self, records, rng):
+        scale = np.where(np.asarray(records) > self.of, self.less, 3.0)
+        return records + scale * rng.laplace(size=len(records))
+
+    def log_likelihood(self, outputs, records):
+        return -np.abs(outputs - records) / 3.0
+
+    def __eq__(self, other):
+        return isinstance(other, Spoilt)
+
+    def __hash__(self):
+        return 1
+
+
+def test_belief_is_in_what_was_checked_and_nothing_else():
+    """Other values, an equal object, one that has changed: each is checked again."""
+    narrow, wide = Prior.uniform(3), Prior.uniform(9)
+    wrong = Spoilt()
+    assert assess(wrong, prior=narrow, trials=100).kind == "estimate"
+    with pytest.raises(DpradError, match="does not belong to sample"):
+        assess(wrong, prior=wide, trials=100)
+    kept = Spoilt(less=3.0)
+    assert assess(kept, prior=wide, trials=100).kind == "estimate"
+    with pytest.raises(DpradError, match="does not belong to sample"):
+        assess(Spoilt(), prior=wide, trials=100)
+    kept.less = 0.05
+    with pytest.raises(DpradError, match="does not belong to sample"):
+        assess(kept, prior=wide, trials=100)
+
+
+def test_a_call_checks_once(monkeypatch):
+    """However many questions it asks; the next call checks again."""
+    checked = []
+    monkeypatch.setattr(posterior, "check", lambda drawn: checked.append(1))
+    right, prior = Noise(1.0, 1.0), Prior.uniform(5)
+    for times in (1, 2, 3):
+        assess(right, prior=prior, trials=10)
+        assert len(checked) == times
+    by_group(right, prior=prior, by="record", trials=10)
+    assert len(checked) == 4
+
+
+class Hides(Mechanism):
+    """Some values, or some coordinates, give the record away; the likelihood does not say so."""
+
+    guarantee = None
+
+    def __init__(self, spoilt, wide=0):
+        self.spoilt, self.wide = spoilt, wide
+
+    def describe(self):
+        return {"kind": "Hides"}
+
+    def sample(self, records, rng):
+        plain = rng.normal(size=len(records))
+        own = np.asarray(records, dtype=float)
+        if not self.wide:
+            return np.where(np.isin(own, self.spoilt), own, plain)
+        more = rng.normal(size=(len(records), self.wide))
+        more[:, -1] = own
+        return np.concatenate([plain[:, None], more], axis=1)
+
+    def log_likelihood(self, outputs, records):
+        first = outputs[..., 0] if self.wide else outputs
+        return -(np.asarray(first) ** 2) / 2 + 0.0 * np.asarray(records)
+
+
+@pytest.mark.parametrize(
+    "subject", [Hides(range(2, 14)), Hides([9.0]), Hides([], 6), Hides([], 40)]
+)
+def test_all_values_and_coordinates_are_looked_at_where_they_are_few(subject):
+    with pytest.raises(DpradError, match="does not belong to sample"):
+        assess(subject, prior=Prior.uniform(14), trials=100)
+
+
+def test_of_many_values_some_are_looked_at():
+    """The likeliest, the ends, and some at random."""
+    counts = dict.fromkeys(range(400), 1.0) | {77: 50.0}
+    for spoilt in ([0.0], [399.0], [77.0], range(100, 300)):
+        with pytest.raises(DpradError, match="does not belong to sample"):
+            assess(Hides(spoilt), prior=Prior.from_counts(counts), trials=100)
+
+
+class Shaped(Mechanism):
+    """Gives the record away in outputs of some form."""
+
+    guarantee = None
+
+    def __init__(self, form):
+        self.form = form
+
+    def describe(self):
+        return {"kind": "Shaped"}
+
+    def sample(self, records, rng):
+        return self.form(np.asarray(records, dtype=int))
+
+    def log_likelihood(self, outputs, records):
+        return np.zeros(np.broadcast_shapes(np.shape(outputs), np.shape(records)))
+
+
+def _structured(records):
+    found = np.zeros(len(records), dtype=[("a", "f8"), ("b", "S4")])
+    found["b"] = records
+    return found
+
+
+def _objects(records):
+    found = np.empty(len(records), dtype=object)
+    found[:] = [("x", int(r)) for r in records]
+    return found
+
+
+@pytest.mark.parametrize(
+    "form",
+    [lambda r: r * 1j, lambda r: r.astype("S4"), lambda r: r.astype("M8[D]"), _structured, _objects,
+     lambda r: r.astype(str), lambda r: r.astype(np.longdouble)],
+)  # fmt: skip
+def test_outputs_of_any_form_are_looked_at(form):
+    with pytest.raises(DpradError, match="does not belong to sample"):
+        assess(Shaped(form), prior=Prior.uniform(5), trials=50)
+
+
+def test_every_part_of_a_composition_is_looked_at():
+    parts = [GRR(epsilon=0.001 * k, size=3) for k in range(1, 17)]
+    with pytest.raises(DpradError, match="does not belong to sample"):
+        assess(Composed([*parts, Told((-1.0, -1.0))]), prior=Prior.uniform(3), trials=100)
+
+
+class Joint(Mechanism):
+    """Several numbers, right one by one: one noise for all, said to be independent, or not."""
+
+    guarantee = None
+
+    def __init__(self, turns, noise, said, scale=20.0, parts=False):
+        self.turns, self.noise, self.said = np.array(turns), noise, said
+        self.scale, self.parts = scale, parts
+
+    def describe(self):
+        return {"kind": "Joint"}
+
+    def sample(self, records, rng):
+        made = self.noise(rng, len(records)) * self.scale
+        found = np.asarray(records)[:, None] + self.turns * made
+        return tuple(found.T) if self.parts else found
+
+    def log_likelihood(self, outputs, records):
+        if self.parts:
+            outputs = np.stack(outputs, axis=-1)
+        gaps = (outputs - np.asarray(records)[..., None]) / (self.turns * self.scale)
+        return self.said(gaps)
+
+
+def _one(rng, size):
+    return rng.laplace(size=(size, 1))
+
+
+def _each(width):
+    return lambda rng, size: rng.laplace(size=(size, width))
+
+
+def _apart(gaps):
+    return -np.abs(gaps).sum(axis=-1)
+
+
+COVARIANCE = np.array([[1.0, 0.9, 0.0], [0.9, 1.0, 0.3], [0.0, 0.3, 1.0]])
+
+
+def _normal(rng, size):
+    return rng.multivariate_normal(np.zeros(3), COVARIANCE, size=size)
+
+
+def _bell(gaps):
+    return -0.5 * np.einsum("...i,ij,...j->...", gaps, np.linalg.inv(COVARIANCE), gaps)
+
+
+@pytest.mark.parametrize("turns", [(1, -1), (1, -2.5), (1, 0.3, -7), [1, -1] * 8])
+@pytest.mark.parametrize("parts", [False, True])
+def test_a_wrong_joint_law_is_refused(turns, parts):
+    """Every coordinate alone is as said; all of them give the record away."""
+    wrong = Joint(turns, _one, _apart, parts=parts)
+    with pytest.raises(DpradError, match="does not belong to sample"):
+        assess(wrong, prior=Prior.uniform(2), trials=100)
+
+
+def test_a_wrong_sign_of_a_correlation_is_refused():
+    """The means do not tell it, a sum does."""
+
+    class Turned(Joint):
+        def sample(self, records, rng):
+            noise = rng.laplace(size=(len(records), 1))
+            sign = np.where(np.asarray(records) > 0, 1.0, -1.0)[:, None]
+            return np.concatenate([noise, sign * noise], axis=1)
+
+        def log_likelihood(self, outputs, records):
+            return _apart(outputs) + 0.0 * np.asarray(records)
+
+    with pytest.raises(DpradError, match="does not belong to sample"):
+        assess(Turned([1, 1], _one, _apart), prior=Prior.uniform(2), trials=100)
+
+
+def test_right_joint_laws_are_not_refused(monkeypatch):
+    """As above: with a chance of 5% for each set, hardly one is crossed."""
+    right = [
+        Joint([1, -1], _each(2), _apart, 1.0),
+        Joint([1, 2, -3], _normal, _bell, 1.0),
+        Joint([1] * 6, _each(6), _apart, 0.5, parts=True),
+    ]
+    for one in right:
+        assert assess(one, prior=Prior.uniform(14), trials=10).kind == "estimate"
+    monkeypatch.setattr(likelihood, "RARE", 0.05)
+    refused = 0
+    for seed in range(some(100, 4)):
+        for one in right:
+            try:
+                assess(one, prior=Prior.uniform(3), trials=10, rng=seed)
+            except DpradError:
+                refused += 1
+    assert refused <= some(30, 2)
+
+
+class Clipped(Noise):
+    """Normal noise; what is negative becomes 0, so that a third of the outputs are equal."""
+
+    def sample(self, records, rng):
+        return np.maximum(records + self.scale * rng.normal(size=len(records)), 0.0)
+
+    def log_likelihood(self, outputs, records):
+        gap = (np.asarray(outputs) - records) / self.scale
+        below = np.array([0.5 * math.erfc(r / self.said / math.sqrt(2)) for r in records])
+        bell = np.exp(-(gap**2) / 2) / math.sqrt(2 * math.pi) / self.said
+        return np.log(np.where(np.asarray(outputs) > 0, bell, below))
+
+
+def test_outputs_of_which_some_are_equal():
+    """Equal outputs are in one set, whichever record they are of."""
+    for seed in range(3):
+        found = assess(Clipped(3.0, 3.0), prior=Prior.uniform(3), trials=100, rng=seed)
+        assert found.kind == "estimate"
+    with pytest.raises(DpradError, match="does not belong to sample"):
+        assess(Clipped(3.0, 1.0), prior=Prior.uniform(3), trials=100)
+
+
+def test_large_outputs_are_drawn_less_often():
+    """Of 5,000 numbers each, by three values at a time, and fewer of them."""
+    import tracemalloc
+
+    class Wide(Hides):
+        def sample(self, records, rng):
+            return rng.normal(size=(len(records), 5000)).astype(np.float32)
+
+        def log_likelihood(self, outputs, records):
+            return np.zeros(np.broadcast_shapes(np.shape(outputs)[:-1], np.shape(records)))
+
+    tracemalloc.start()
+    drawn = posterior._drawn(Wide([]), np.arange(20.0), np.full(20, 0.05), 0)
+    sizes = [len(outputs) for outputs, _ in drawn]
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(sizes) <= 14 and set(sizes) == {1000} and most < 2.5e8

@@ -245,6 +245,12 @@ def test_a_clamp_makes_one_output_of_all_beyond_it(clamp):
     assert risk.rero == pytest.approx(p.max(axis=0).sum(), abs=1e-7)
 
 
+@pytest.fixture
+def panels(monkeypatch):
+    """Without the faster way of `normal.py`."""
+    monkeypatch.setattr(line, "solve_normal", lambda *_: None)
+
+
 def lines(monkeypatch, mechanism, prior):
     """The densities that the solver is given."""
     seen = []
@@ -261,6 +267,7 @@ def lines(monkeypatch, mechanism, prior):
     return seen[0]
 
 
+@pytest.mark.usefixtures("panels")
 def test_what_the_panels_leave_out(monkeypatch):
     """Their number, widths, masses, and the error that is told, from the definition."""
     values = np.array([0.0, 1.3, 7.1])
@@ -314,6 +321,7 @@ def test_the_error_of_the_densities_goes_to_both_sides():
     assert line._solve(given, game, weight, "given") is None  # too much for an answer
 
 
+@pytest.mark.usefixtures("panels")
 @pytest.mark.parametrize(("rounds", "rivals"), [(0, 2**20), (3, 2**20), (45, 1)])
 def test_panels_that_run_out_of_halvings_are_counted_with_what_they_owe(
     rounds, rivals, monkeypatch
@@ -344,6 +352,7 @@ def test_mass_in_the_first_panel():
     assert risk.rad == pytest.approx(0.5, abs=1e-9)
 
 
+@pytest.mark.usefixtures("panels")
 def test_too_wide_a_range_is_estimated():
     prior = Prior.from_counts({0.0: 1.0, 2.0 * line.MAX_PANELS * line.HALF + 1: 1.0})
     span = float(max(prior.support))

@@ -12,7 +12,7 @@ from test_support import unary_channel
 
 from dprad import Prior, Threat, assess
 from dprad.exact import stepwise as steps
-from dprad.exact.channel import sum_by_likelihood
+from dprad.exact.channel import Law, sum_by_likelihood
 from dprad.exact.stepwise import columns_of
 from dprad.game.game import play
 from dprad.mechanisms import (
@@ -398,5 +398,5 @@ def test_what_does_not_sum_to_one_widens_the_interval():
     game = play(Prior.uniform(2), Threat())
     matrix = np.array([[0.7, 0.3 + 1e-7], [0.3, 0.7 + 1e-7]])
     pi, codes = np.full(2, 0.5), np.arange(2)
-    found = sum_by_likelihood(lambda r, c: matrix[r, c], 2, game, codes, pi, 2, "")
+    found = sum_by_likelihood(Law.table(matrix), game, codes, pi, 2, "")
     assert found.interval[0] <= found.rad - 0.9e-7 and found.rad + 0.9e-7 <= found.interval[1]

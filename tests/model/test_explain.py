@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import dprad
 from dprad import (
     ApproxDP,
+    DpradError,
     GaussianDP,
     Prior,
     PureDP,
@@ -20,7 +22,18 @@ from dprad import (
     by_group,
     calibrate,
 )
-from dprad.mechanisms import GRR, LGRR, LSUE, RAPPOR, RSFD, Channel, Composed, Gaussian, Repeated
+from dprad.mechanisms import (
+    GRR,
+    LGRR,
+    LSUE,
+    RAPPOR,
+    RSFD,
+    Channel,
+    Composed,
+    Gaussian,
+    Mechanism,
+    Repeated,
+)
 from dprad.model import explain
 
 RO, AR = {"neighbours": "replace-one"}, {"neighbours": "add-remove"}
@@ -54,6 +67,36 @@ def test_the_odds_of_a_bound_are_possible():
                              for x in found.groups())  # fmt: skip
             assert end <= n and (end - start) / n >= rad - 1e-9
             assert start <= baseline * n + 0.5
+
+
+@pytest.mark.parametrize(
+    ("level", "said"),
+    [
+        (0.95, "95%"),
+        (0.999, "99.9%"),
+        (0.9999999999, "99.99999999%"),
+        (1 - 1e-16, "99.9999999999%"),
+    ],
+)
+def test_no_confidence_is_called_certain(level, said):
+    promise = PureDP(1.0, neighbours="replace-one")
+    found = audit(lambda r, rng: 0, claim=promise, prior=Prior.uniform(2), trials=100)
+    shown = str(replace(found, confidence=level, verdict="violated"))
+    assert f"at {said} confidence" in shown
+
+
+def test_a_class_that_cannot_describe_itself_is_told_how():
+    class Own(Mechanism):
+        guarantee = None
+
+        def sample(self, records, rng):
+            return np.asarray(records) + rng.normal(size=len(records))
+
+        def log_likelihood(self, outputs, records):
+            return -((outputs - np.asarray(records)) ** 2) / 2
+
+    with pytest.raises(DpradError, match="Own must be a dataclass"):
+        assess(Own(), prior=Prior.uniform(2), trials=100)
 
 
 def test_an_unknown_prior_says_so():

@@ -104,15 +104,36 @@ def test_what_is_too_big_is_said_in_a_sentence():
         DpradError, match=r"pairs of the 1,600 target values count .* smaller eta"
     ) as told:
         assess(
-            GRR(epsilon=1.0, size=1600), prior=prior, memory="20 MB",
-            threat=Threat(loss="haversine", eta=1e5),
+            HadamardResponse(epsilon=1.0, size=1600), prior=prior, memory="20 MB",
+            threat=Threat(loss="haversine", eta=1e4),
         )  # fmt: skip
-    assert "256 MB, but only 20 MB may be used" in str(told.value)
+    assert "33 MB, but only 20 MB may be used" in str(told.value)
     with pytest.raises(DpradError, match="smaller eta"):
         assess(
             PureDP(1.0, neighbours="replace-one"), prior=uneven(2000), memory=50e6,
             threat=Threat(loss=lambda a, b: np.abs(np.subtract.outer(a, b)), eta=1e9),
         )  # fmt: skip
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_places_keep_it_whose_pairs_would_not_fit(workers):
+    """30,000 places, 15 million pairs within 200 m."""
+    side = np.sqrt(30_000 / (1484 * 500))
+    at = np.random.default_rng(0).uniform(0, side, (30_000, 2)) * [0.1, 0.2] + [41.1, -8.7]
+    prior = Prior.from_counts({tuple(place): 1.0 for place in at.tolist()}, columns=["lat", "lon"])
+    question = {"prior": prior, "threat": Threat(loss="haversine", eta=200), "workers": workers}
+    grr, few = GRR(epsilon=8.0, size=30_000), {(0.0, 0.0): 1.0, (0.0, 1.0): 1.0}
+    assess(  # what is imported on the way is not counted
+        GRR(epsilon=1.0, size=2), prior=Prior.from_counts(few, columns=["lat", "lon"]),
+        threat=question["threat"],
+    )  # fmt: skip
+    tracemalloc.start()
+    risk = assess(grr, **question, memory="20 MB")
+    bound = assess(PureDP(8.0, neighbours="replace-one"), **question, memory="20 MB")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert 0 < risk.rad <= bound.rad < 1
+    assert peak < 20e6, peak
 
 
 def test_limits_nest_and_end():

@@ -368,3 +368,34 @@ def test_entries_are_not_changed_by_reading():
     before = copy.deepcopy(made)
     read_entry(made)
     assert made == before
+
+
+@pytest.mark.parametrize(
+    "number", ["9" * 5000, "59" + ":59" * 1000, "-" + "1" * 900, '!!int "' + "1:" * 900 + '1"']
+)
+def test_long_numbers_are_refused(number, tmp_path, capsys):
+    (tmp_path / "x.yaml").write_text(f"a: {number}\n")
+    code, said = run(capsys, "atlas", tmp_path)
+    assert code == 2 and "number that is too long" in said
+
+
+@pytest.mark.parametrize(
+    "text", ["a: 2020-13-45", 'a: !!int "x"', 'a: !!timestamp "x"', 'a: !!bool "x"']
+)
+def test_values_that_do_not_fit_are_one_sentence(text, tmp_path, capsys):
+    (tmp_path / "x.yaml").write_text(text)
+    code, said = run(capsys, "atlas", tmp_path)
+    assert code == 2 and "is not YAML" in said
+
+
+def test_the_range_of_the_data_is_not_registered(tmp_path):
+    (tmp_path / "ages.csv").write_text("age\n" + "\n".join(map(str, range(18, 104))) + "\n")
+    path = tmp_path / "s.toml"
+    text = (
+        '[population]\ndata = "{}/ages.csv"\n[[releases]]\nmechanism = "gaussian"\nsigma = 40.0\n{}'
+    )
+    path.write_text(text.format(tmp_path, ""))
+    with pytest.raises(DpradError, match="an entry would publish it"):
+        atlas.exported(scenarios.load(path), date(2031, 5, 1))
+    path.write_text(text.format(tmp_path, "sensitivity = 100.0\n"))
+    atlas.exported(scenarios.load(path), date(2031, 5, 1))

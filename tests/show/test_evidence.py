@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import html
 import json
 import os
 import stat
@@ -263,11 +264,11 @@ def test_a_scenario_that_changed_is_refused(tmp_path):
 
 
 def test_a_name_is_not_markup(tmp_path):
-    text = PLAIN.replace('name = "Mallory"', 'name = "<b>|x|\\n# *y*"')
+    text = PLAIN.replace('name = "Mallory"', 'name = "<b>|x| # *y*"')
     target, results = pack(text, tmp_path)
     said = (target / "evidence.md").read_text()
     assert "<b>" not in said.replace(r"\<b\>", "") and r"\<b\>\|x\| \# \*y\*" in said
-    assert results["risks"][0]["attacker"] == "<b>|x|\n# *y*"
+    assert results["risks"][0]["attacker"] == "<b>|x| # *y*"
 
 
 def test_a_file_that_is_the_whole_population_of_counts(tmp_path):
@@ -279,3 +280,31 @@ def test_a_file_that_is_the_whole_population_of_counts(tmp_path):
     prior = Prior.from_counts({"no": 70, "yes": 30})
     risk = assess(mechanisms.GRR(epsilon=1.0, size=2), prior=prior)
     assert results["risks"][0]["rad"] == published(risk).rad
+
+
+def test_the_report_of_a_pack_says_what_the_pack_says(tmp_path):
+    """Others than the scenario's attackers are above the limit, or cannot be assessed."""
+    text = PLAIN.replace('target = ["diagnosis"]', 'target = ["smoker"]')
+    text = text.replace('knows = ["smoker"]', 'knows = "nothing"').replace(
+        "risk = 0.2", "risk = 0.1"
+    )
+    open_ended = text.replace('query = "diagnosis"\n', "").replace(
+        '[[releases]]', '[[threats]]\nname = "Eve"\ntarget = ["diagnosis"]\n[[releases]]'
+    ).replace("epsilon = 1.0", "epsilon = 0.3")  # fmt: skip
+    for name, asked, why in (("a", text, "not within the limit"), ("b", open_ended, "be assessed")):
+        target, results = pack(asked, tmp_path, name)
+        assert results["verdict"]["word"] == "Accepted for the attackers of the scenario only"
+        assert why in results["verdict"]["sentence"]
+        for file in ("evidence.md", "report.html"):
+            said = html.unescape((target / file).read_text())
+            assert results["verdict"]["word"] in said and why in said
+        assert "may be published" not in said
+
+
+def test_a_pack_does_not_replace_its_own_scenario(tmp_path):
+    target, _ = pack(PLAIN, tmp_path)
+    inside = target / "scenario.toml"
+    with pytest.raises(DpradError, match=r"holds an input \(scenario.toml\)"):
+        evidence(scenario.load(inside), target, today=DAY)
+    assert inside.read_text() == PLAIN
+    assert evidence(scenario.load(inside), tmp_path / "other", today=DAY).is_dir()

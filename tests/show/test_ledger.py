@@ -5,6 +5,7 @@ says is what the composition of its releases says.
 from __future__ import annotations
 
 import json
+import math
 import signal
 import subprocess
 import sys
@@ -398,3 +399,40 @@ def test_another_file_is_not_touched(tmp_path):
         Ledger(path)
     assert path.read_text() == "mine\n" and [f.name for f in tmp_path.iterdir()] == ["notes.txt"]
     assert isinstance(Ledger(tmp_path / "new").entries, tuple) and Entry.__slots__
+
+
+def test_what_is_said_of_a_known_release_is_not_dropped(tmp_path, capsys):
+    """Only its state can be changed: all else is refused, and nothing is written."""
+    (tmp_path / "s.toml").write_text(SCENARIO)
+    path = tmp_path / "l.jsonl"
+    run(capsys, "init", path, "--scenario", tmp_path / "s.toml")
+    noise = ("--mechanism", "grr", "--epsilon", "0.01")
+    assert run(capsys, "add", path, "--name", "a", *noise)[0] in (0, 1)
+    before = path.read_bytes()
+    for more in (["--mechanism", "grr"], ["--epsilon", "8"], ["--neighbours", "replace-one"],
+                 ["--query", "b"], ["--date", "2030-01-01"], ["--share", "0.5"],
+                 ["--unit", "visit"], ["--data", "x.csv"], ["--like", "a"]):  # fmt: skip
+        code, _, said = run(capsys, "add", path, "--name", "a", "--state", "published", *more)
+        assert code == 2 and "in the ledger already" in said
+    assert path.read_bytes() == before
+    run(capsys, "add", path, "--name", "a", "--state", "published")
+    assert path.read_bytes() != before
+
+
+@pytest.mark.parametrize("limit", [math.nan, 2.0, -1.0, math.inf])
+def test_limits_that_are_none_are_refused(limit, tmp_path, capsys):
+    (tmp_path / "s.toml").write_text(SCENARIO)
+    run(capsys, "init", tmp_path / "l.jsonl", "--scenario", tmp_path / "s.toml")
+    ledger = Ledger.open(tmp_path / "l.jsonl")
+    with pytest.raises(DpradError, match="max_risk must be"):
+        ledger.status(max_risk=limit)
+    with pytest.raises(DpradError, match="max_risk must be"):
+        ledger.plan("January", max_risk=limit, releases=2)
+
+
+@pytest.mark.parametrize("name", ["two\nlines", "bad\udcff", "bell\x07"])
+def test_names_that_cannot_be_shown_are_refused(name, ledger):
+    with pytest.raises(DpradError, match="one line of printable text"):
+        ledger.add(GRR(epsilon=1.0, size=3), name=name, query="b")
+    with pytest.raises(DpradError, match="one line of printable text"):
+        PureDP(1.0, neighbours="replace-one").doubted(f"fine{name}")

@@ -162,6 +162,27 @@ def test_weights_do_not_hide_unique_rows():
     assert Prior.from_data(table, columns=["number"], weight="weight").missing.single == 0.0
 
 
+def test_weights_do_not_hide_few_rows():
+    """Rows that weigh nothing tell nothing; rows that weigh little, little."""
+    pandas = pytest.importorskip("pandas")
+
+    def doubt(values, weights, **given):
+        table = pandas.DataFrame({"ill": values, "w": weights})
+        return Prior.from_data(table, columns=["ill"], weight="w", **given).doubt
+
+    six = ["a", "a", "a", "b", "b", "c"]
+    assert "fewer than 100 rows" in doubt(six, [10.0] * 6)
+    assert "fewer than 100 rows" in doubt(six + ["a", "b", "c"] * 200, [10.0] * 6 + [0.0] * 600)
+    assert "alike" in doubt(["a"] * 300 + ["b"] * 300, [1.0] * 300 + [0.0] * 300)
+    heavy = doubt(["a", "b", "c"] * 1000, [1e6] + [1e-6] * 2999)
+    assert "few rows weigh most" in heavy
+    assert doubt(["a", "b", "c"] * 1000, [2.5, 1.0, 0.5] * 1000) == ""
+    assert doubt(["a", "b", "c"] * 1000, [1e6] + [1e-6] * 2999, whole=True) == ""
+    # Kish: (sum w)^2 / sum w^2 is 210^2 / 300 = 147, and 220^2 / 600 = 81
+    assert doubt(["a", "b"] * 100 + ["a"], [1.0] * 200 + [10.0]) == ""
+    assert "few rows weigh most" in doubt(["a", "b"] * 100 + ["a"], [1.0] * 200 + [20.0])
+
+
 def test_several_releases_are_added_up():
     """4. Exactly as one mechanism with both outputs, and never below one of them."""
     prior = Prior.from_counts({("a", 1): 4, ("a", 2): 1, ("b", 1): 3, ("b", 2): 2},
@@ -343,6 +364,36 @@ def test_counts_of_ones_are_unique_rows():
     assert answers(shares).verdict.outcome == "accepted"
 
 
+@pytest.mark.parametrize(
+    ("population", "outcome"),
+    [
+        ("counts = { a = 50 }", "cannot be told"),
+        ("counts = { a = 0.5 }", "cannot be told"),
+        ("counts = { a = 98, b = 1 }", "cannot be told"),
+        ("counts = { healthy = 0.5, 'healthy ' = 0.0 }", "cannot be told"),
+        ("counts = { 1 = 1 }", "cannot be told"),
+        ("uniform = 1", "cannot be told"),
+        ("counts = { a = 50 }\nwhole = true", "accepted"),
+        ("counts = { a = 70, b = 30 }", "accepted"),
+        ("counts = { a = 0.7, b = 0.3 }", "accepted"),
+        ("counts = { a = 69.5, b = 29.5 }", "accepted"),
+        ("uniform = 2", "accepted"),
+    ],
+)
+def test_few_rows_and_one_value_are_doubtful_wherever_they_are_said(population, outcome):
+    text = (
+        f"[population]\n{population}\n[[releases]]\nepsilon = 4\nneighbours = 'replace-one'\n"
+        "[[threats]]\n[accepted]\nrisk = 0.7\n"
+    )
+    assert answers(text).verdict.outcome == outcome
+
+
+def test_one_value_of_an_option_is_doubtful(capsys):
+    command = "assess --uniform 1 --epsilon 10 --neighbours replace-one --max-risk 0.01"
+    assert code(command.split()) == 3
+    assert "only one value" in capsys.readouterr().out
+
+
 def test_an_audit_that_measures_more_than_is_accepted(tmp_path):
     """Its claim is kept, but is not that of the release."""
     (tmp_path / "nearly_all.py").write_text(
@@ -351,7 +402,7 @@ def test_an_audit_that_measures_more_than_is_accepted(tmp_path):
     text = (
         "[population]\nuniform = 2\n[[releases]]\nmechanism = 'grr'\nepsilon = 0.1\n"
         "[accepted]\nrisk = 0.1\n"
-        "[audit]\nfunction = 'nearly_all:f'\nclaim = 6.0\ntrials = 4000\n"
+        "[audit]\nfunction = 'nearly_all:f'\nclaim = 6.0\ntrials = 6000\n"
     )
     asked = parse(text, name="s", folder=tmp_path)
     found = scenario.answer(asked, plans=False, allow_code=True)
@@ -391,3 +442,34 @@ def test_an_outsider_vouches_for_nothing():
     )
     risk = dprad.simulate_outsider(table, prior=Prior.uniform(4), people=50, trials=200)
     assert "none of the others" in str(risk) and judge([("", risk)], 0.9).code == 3
+
+
+def test_records_that_are_alike_in_what_matters_prove_nothing(tmp_path):
+    """One more column does not make a register of one diagnosis a population."""
+    rows = "".join(f"{20 + k % 50},lung\n" for k in range(400))
+    (tmp_path / "r.csv").write_text(f"age,diagnosis\n{rows}")
+    target = '[[threats]]\nname="a"\nknows="everything"\ntarget=["diagnosis"]\n[[releases]]\n'
+    ages = target.replace("diagnosis", "age").replace("everything", "nothing")
+    total = f'{ages}counts="total"\nepsilon=8.0\n'
+    release = f'{target}mechanism="grr"\nepsilon=6.0\nquery="diagnosis"\n'
+    asked = {
+        release: "cannot be told",
+        f'{target}epsilon=6.0\nneighbours="replace-one"\n': "exceeded",
+        f'{total}neighbours="add-remove"\nwhere={{diagnosis="lung"}}\n': "cannot be told",
+        f'{total}neighbours="add-remove"\n': "accepted",  # of everybody: nothing is read
+    }
+    text = '[population]\ndata="r.csv"\n{}[accepted]\nrisk=0.05\n'
+    for more, outcome in asked.items():
+        for columns in ("", 'columns=["age","diagnosis"]\n'):
+            said = parse(text.format(columns + more), name="s", folder=tmp_path)
+            assert scenario.answer(said, plans=False).verdict.outcome == outcome, more
+    told = parse(text.format(f"whole=true\n{release}"), name="s", folder=tmp_path)
+    assert scenario.answer(told, plans=False).verdict.outcome == "accepted"
+    question = {
+        "prior": Prior.from_data(tmp_path / "r.csv"), "query": "diagnosis",
+        "threat": Threat(target=["diagnosis"], knows="everything"),
+    }  # fmt: skip
+    with pytest.raises(dprad.DpradError):
+        calibrate(GRR, max_risk=0.05, **question)
+    risk = assess(GRR(epsilon=6.0, size=1), **question)
+    assert "alike in what is guessed" in " ".join(risk.assumptions)

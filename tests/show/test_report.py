@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import html
 import math
 import re
 from html.parser import HTMLParser
@@ -14,8 +15,9 @@ import dprad
 from dprad import DpradError, Prior, PureDP, Threat, mechanisms, plots, scenario
 from dprad.game.question import Question
 from dprad.model import explain
+from dprad.show.cli import main
 from dprad.show.report import report_scenario
-from dprad.show.report.page import page_of
+from dprad.show.report.page import html_of, page_of
 from dprad.show.report.published import published
 from dprad.show.scenario.file import parse
 from effort import some
@@ -239,3 +241,95 @@ def test_curve_is_that_of_the_attacker_who_gains_most():
     assert published(answers.risks[0][0]).rad == published(answers.risks[0][1]).rad
     (curve,) = [s for s in page_of(answers).sections if s.title == "Risk and epsilon"]
     assert curve.table[1][0] == f"{answers.scenario.releases[0].name}, {names[1]}"
+
+
+def test_a_column_that_nobody_is_after_narrows_the_verdict(tmp_path):
+    """Read by a release, guessed by no attacker: the report does not simply accept."""
+    text = """
+[population]
+builtin = "patients"
+columns = ["smoker", "diagnosis"]
+[[threats]]
+name = "a stranger"
+target = ["smoker"]
+[[releases]]
+name = "reports"
+mechanism = "grr"
+epsilon = 1.0
+query = "diagnosis"
+[accepted]
+risk = 0.1
+"""
+    asked = scenario.load(_written(tmp_path / "a.toml", text))
+    answers = scenario.answer(asked, plans=False, audits=False)
+    assert answers.unasked == (
+        "No attacker in the scenario guesses 'diagnosis', which is read by a release."
+    )
+    assert answers.to_dict()["unasked"] == answers.unasked
+    said = html.unescape(html_of(answers))
+    assert "Accepted for the attackers of the scenario only" in said and answers.unasked in said
+    assert "publish as planned" not in said and "Add the other attackers" in said
+    for target in ('target = ["smoker", "diagnosis"]', "", 'knows = "everything"'):
+        more = text.replace('target = ["smoker"]', target).replace("risk = 0.1", "risk = 0.5")
+        answers = scenario.answer(scenario.load(_written(tmp_path / "b.toml", more)), audits=False)
+        assert answers.unasked == "" and "publish as planned" in html_of(answers)
+    asks = text.replace('query = "diagnosis"', "query = 'diagnosis = \"asthma\"'")
+    asks = asks.replace('"grr"', '"laplace"')
+    answers = scenario.answer(scenario.load(_written(tmp_path / "d.toml", asks)), audits=False)
+    assert "'diagnosis'" in answers.unasked
+    tables = text.replace('mechanism = "grr"', 'counts = ["diagnosis"]\nnoise = "geometric"')
+    tables = tables.replace('query = "diagnosis"', 'neighbours = "replace-one"')
+    answers = scenario.answer(scenario.load(_written(tmp_path / "c.toml", tables)), audits=False)
+    assert "'diagnosis'" in answers.unasked
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "junit", "sarif", "json", "ledger"])
+def test_whom_it_was_not_decided_for_is_said_wherever_it_is_accepted(form, tmp_path, capsys):
+    """Rounding does not matter here, nor does the way of asking."""
+    file = _written(
+        tmp_path / "s.toml",
+        "[population]\nbuiltin = 'patients'\n[[threats]]\nname = 'everybody'\n"
+        "target = ['smoker']\n[[releases]]\nname = 'r'\nmechanism = 'grr'\nepsilon = 5\n"
+        "query = 'diagnosis'\n[accepted]\nrisk = 0.1\n",
+    )
+    narrow = "Accepted for the attackers of the scenario only"
+    unasked = "No attacker in the scenario guesses 'diagnosis', which is read by a release."
+
+    def said(*arguments):
+        with pytest.raises(SystemExit) as done:
+            main(list(map(str, arguments)))
+        assert done.value.code == 0
+        return capsys.readouterr().out
+
+    if form == "json":
+        assert unasked in said("assess", file, "--json")
+        return
+    if form != "ledger":
+        told = said("assess", file, "--format", form)
+        assert narrow in told and unasked in told
+        return
+    ledger = tmp_path / "l.jsonl"
+    said("ledger", "init", ledger, "--scenario", file)
+    page = tmp_path / "l.html"
+    for told in (
+        said("ledger", "add", ledger, "--name", "r"),
+        said("ledger", "status", ledger, "-o", page),
+        html.unescape(page.read_text()),
+    ):
+        assert narrow in told and unasked in told and "Accepted." not in told
+    for command in ("status", "plan"):
+        for options in ([], ["--json"]):
+            assert unasked in said("ledger", command, ledger, *options)
+    said("report", file, "--ledger", ledger, "-o", page)
+    assert "publish as planned" not in page.read_text()
+    # the scenario no longer has it, the ledger still does
+    other = file.read_text().replace("query = 'diagnosis'", "query = 'smoker'")
+    file.write_text(other.replace("epsilon = 5", "epsilon = 0.1"))
+    said("report", file, "--ledger", ledger, "-o", page)
+    told = html.unescape(page.read_text())
+    assert told.count(narrow) == 2 and unasked in told and "publish as planned" not in told
+
+
+def _written(path, text):
+    path.write_text(text)
+    return path

@@ -233,6 +233,15 @@ GRR = "\n[[releases]]\nmechanism='grr'\nepsilon=1"
         ("[population]\nuniform=3" + GRR + "\nquery='x'", "names the column 'x'"),
         ("[[releases]]\nmu=1\nneighbours='add-remove'\n[audit]\nclaim=1", "go together"),
         ("title=''" + MU, "title must be text"),
+        ('[population]\ndata="a\\u0000.csv"' + MU, "data must be text"),
+        ('[[threats]]\nname="a\\n\\nAccepted."' + MU, "one line of printable text"),
+        ('title="a\\n\\nAccepted."' + MU, "title must be one line of printable text"),
+        ('title="a' + 60 * " " + 'Accepted."' + MU, "without wide gaps"),
+        ("title='" + 301 * "a" + "'" + MU, "at most 300 characters"),
+        ("[[releases]]\nmu=1\nneighbours='add-remove'\ndoubts=['a\u2028b']", "one line of"),
+        ("[population]\nuniform=3" + GRR + '\nquery="a\\n=1"', "query must be one line"),
+        ("".join(f"k{i} = 1\n" for i in range(5000)), "100 or more errors"),
+        ('[[releases]]\nname="a\\u001b[2J"\nmu=1\nneighbours="add-remove"', "one line"),
     ],
 )  # fmt: skip
 def test_bad_files(text, words, tmp_path):

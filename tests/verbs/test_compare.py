@@ -82,6 +82,17 @@ def test_the_two_point_rule_is_not_the_worst_case():
     assert "between 0.1319 and 0.2450" in str(worst)
 
 
+def test_a_guarantee_below_what_was_found_is_called_wrong():
+    class Promised(GRR):
+        @property
+        def guarantee(self):
+            return PureDP(1e-3, neighbours="replace-one")
+
+    said = str(worst_prior(Promised(epsilon=5.0, size=3)))
+    assert said.startswith("The guarantee is wrong, or the likelihood is") and "between" not in said
+    assert "is between" in str(worst_prior(GRR(epsilon=5.0, size=3)))
+
+
 @pytest.mark.parametrize(
     ("mechanism", "threat"),
     [

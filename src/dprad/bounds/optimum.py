@@ -39,8 +39,9 @@ def theorem_b(guarantee: Guarantee, game: Classes | Even) -> float:
         if epsilon == 0.0:
             value = 0.0
         else:
-            # s/(s+k) = 1/(1 + k/s), with k/s free of overflow
-            value = float(np.max(f / (1.0 + k * np.exp(-epsilon) / -np.expm1(-epsilon))))
+            # s/(s+k), both divided by e^epsilon: no power overflows
+            s, k_ = -np.expm1(-epsilon), k * np.exp(-epsilon)
+            value = float(np.max(f * (s / (s + k_))))
         return (1.0 - delta) * value + delta * differ
 
     return least_over_points(guarantee, at)

@@ -18,7 +18,8 @@ LARGEST = 4_000
 def read(texts: list[str | None]) -> Iterator[list[Any]]:
     """One column as one or two: its values, and its bytes if the values do not tell them.
 
-    None is an empty field, "" a quoted one. Where only one of these and NaN occurs, it is None.
+    None is an empty field, "" a quoted one. Where only one of these and NaN occurs, it is None. The
+    sign of a zero is told by no value.
     O(n).
     """
     marks = {text for text in texts if text is None or text == "" or _nan(text)}
@@ -27,7 +28,8 @@ def read(texts: list[str | None]) -> Iterator[list[Any]]:
     gaps: dict[str | None, Any] = {mark: mark if len(marks) > 1 else None for mark in marks}
     known = gaps | values
     yield [known[text] for text in texts]
-    if not any(all(form(v) == t for t, v in values.items()) for form in forms):
+    written = any(all(form(v) == t for t, v in values.items()) for form in forms)
+    if not written or any(v == 0 and str(v)[0] == "-" for v in values.values()):
         yield [None if text is None else text.encode() for text in texts]
 
 

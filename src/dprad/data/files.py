@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from dprad.data.text import COPY, Written, in_utf8, looks_like_utf16, why_not_utf8
-from dprad.errors import DpradError, part, told
+from dprad.errors import DpradError, check_columns, part, told
 
 # The longest header that is looked at.
 HEADER = 2**20
@@ -234,6 +234,9 @@ def _table(
             f"data: the file {str(files[0])!r} does not read as a table: its rows have different "
             "numbers of fields, or its first line is not a list of names."
         )
+    if limits is not None:
+        _narrow(len(table.columns), limits)
+    check_columns(table.columns)
     if csv_:
         _named(table)
     if limits is not None:
@@ -331,10 +334,13 @@ def _narrow(columns: int, limits: Limits) -> None:
 
 def _header(path: Path, limits: Limits | None) -> None:
     """Refuse a header with empty names, or the same name twice; other engines would rename them."""
-    if path.suffix not in (".csv", ".tsv"):
-        return
-    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-        line = file.readline(HEADER)
+    packed = path.suffix == ".gz"
+    reader: Any = gzip.open if packed else Path.open
+    try:
+        with reader(path, "rt", encoding="utf-8-sig", errors="replace", newline="") as file:
+            line = file.readline(HEADER)
+    except (OSError, EOFError, zlib.error):
+        return  # it is refused when it is read
     separator = max(",;\t|", key=line.count)
     if limits is not None:
         _narrow(line.count(separator) + 1, limits)

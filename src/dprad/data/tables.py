@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -36,10 +37,11 @@ def count(
     glob: bool = False,
     limits: Limits | None = None,
     written: Written | None = None,
-) -> tuple[list[str], list[Column], FloatArray, IntArray]:
+) -> tuple[list[str], list[Column], FloatArray, IntArray, FloatArray]:
     """Distinct records of `data` and their (weighted) counts, counted inside its own engine.
 
-    Returns column names, one array of values per column, the weights and the numbers of rows.
+    Returns column names, one array of values per column, the weights, the numbers of rows that
+    weigh something, and the sums of their squared weights.
     """
     named = None
     if limits is not None and columns is not None:
@@ -59,15 +61,16 @@ def _counted(
     columns: Sequence[str] | None,
     weight: str | None,
     limits: Limits | None,
-) -> tuple[list[str], list[Column], FloatArray, IntArray]:
+) -> tuple[list[str], list[Column], FloatArray, IntArray, FloatArray]:
     frame, schema = _frame(native)
     keys = _keys(schema.names(), columns, weight)
     frame, totals = _totals(frame, schema, weight)
     grouped = _grouped(frame, keys, totals, limits)
     weights = _weights(grouped[len(keys) :], weight)
     rows = np.asarray(grouped[-1], dtype=np.int64)
+    squares = weights if weight is None else np.asarray(grouped[-2], dtype=float)
     records = zip(keys, grouped[: len(keys)], strict=True)
-    return keys, [_key(name, values) for name, values in records], weights, rows
+    return keys, [_key(name, values) for name, values in records], weights, rows, squares
 
 
 def _keys(present: list[Any], columns: Sequence[str] | None, weight: str | None) -> list[str]:
@@ -83,13 +86,15 @@ def _keys(present: list[Any], columns: Sequence[str] | None, weight: str | None)
 def _totals(frame: Any, schema: Any, weight: str | None) -> tuple[Any, list[Any]]:
     """The frame, and what is computed for each group of equal records.
 
-    That is their number; with a weight its sum, its minimum, how often it is there, and the number.
+    That is their number; with a weight its sum, its minimum, how often it is there, the number, the
+    sum of squares, and how many weigh something.
     """
     nw = part("narwhals", "tables", "tables")
 
     present = schema.names()
     # names that no column has
-    total, least, filled, rows, weights = (_unused(n, present) for n in "tlfrw")
+    total, least, filled, rows, square, many = (_unused(n, present) for n in "tlfrsm")
+    weights, squares, heavy = (_unused(n, present) for n in "wqh")
     if weight is None:
         return frame, [nw.len().alias(total)]
     column(weight, present, name="weight")
@@ -98,14 +103,21 @@ def _totals(frame: Any, schema: Any, weight: str | None) -> tuple[Any, list[Any]
             f"weight must be a column of numbers, but {weight!r} holds "
             f"{type(schema[weight]).__name__}. If it has decimal commas, read it with decimal=','."
         )
-    # as floats, so that no engine overflows; under a new name, as it may also be a key
-    frame = frame.with_columns(nw.col(weight).cast(nw.Float64).alias(weights))
     w = nw.col(weights)
+    try:
+        # as floats, so that no engine overflows; under a new name, as it may also be a key
+        frame = frame.with_columns(nw.col(weight).cast(nw.Float64).alias(weights)).with_columns(
+            (w * w).alias(squares), nw.when(w > 0).then(nw.lit(1)).otherwise(nw.lit(0)).alias(heavy)
+        )
+    except Exception as error:
+        raise _failed(error) from None
     return frame, [
         w.sum().alias(total),
         w.min().alias(least),
         w.count().alias(filled),
         nw.len().alias(rows),
+        nw.col(squares).sum().alias(square),
+        nw.col(heavy).sum().alias(many),
     ]
 
 
@@ -135,7 +147,7 @@ def _weights(totals: list[list[Any]], weight: str | None) -> FloatArray:
     weights = np.array([math.nan if v is None else float(v) for v in totals[0]])
     if weight is None:
         return weights
-    _, least, filled, rows = totals
+    _, least, filled, rows, *_ = totals
     smallest = min(math.nan if v is None else float(v) for v in least)
     if filled != rows or not np.all(np.isfinite(weights)) or not smallest >= 0:
         raise DpradError(
@@ -158,19 +170,40 @@ def _key(name: str, values: list[Any]) -> Column:
 def read_rows(data: Any, literal: bool = False) -> tuple[list[str], list[Column]]:
     """All rows, in order: column names, and one array of values per column. They must fit here.
 
-    If `literal`, columns of a text file that are no plain numbers come twice (`data.as_written`).
+    If `literal`, values stay as they are (NaN is not None, 1 not 1.0), and columns of a text file
+    that are no plain numbers come twice (`data.as_written`).
     """
-    literal = literal and is_text(data)
-    with opened(data, True, False, None, Written(literal=literal)) as native:
+    text = literal and is_text(data)
+    with opened(data, True, False, None, Written(literal=text)) as native:
         frame, schema = _frame(native)
         try:
             names, columns = schema.names(), _fetch(frame)
         except Exception as error:
             raise _failed(error) from None
-    if literal:
+    if text:
         read = [(n, c) for n, texts in zip(names, columns, strict=True) for c in as_written(texts)]
         names, columns = [n for n, _ in read], [c for _, c in read]
-    return names, [array(values) for values in columns]
+    return names, [_kept(values) if literal else array(values) for values in columns]
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A missing value of a kind of its own: NA, or NaT."""
+
+    kind: str
+
+
+def _kept(values: list[Any]) -> Column:
+    """As they are: an array of numbers if all are of one type, else objects."""
+    kinds = set(map(type, values))
+    if kinds == {float}:
+        return np.asarray(values)
+    if len(kinds) == 1 and kinds <= {int, bool}:
+        return array(values)
+    result = np.empty(len(values), dtype=object)
+    named = {"NAType": Gap("NA"), "NaTType": Gap("NaT")}
+    result[:] = [named.get(type(v).__name__, v) for v in values]
+    return result
 
 
 def _frame(native: Any) -> tuple[Any, Any]:

@@ -10,7 +10,8 @@ import numpy as np
 
 from dprad.errors import DpradError
 from dprad.exact import between, grr, memoised, support, took_part
-from dprad.exact.channel import Joint, shares, sum_by_likelihood, sum_over_outputs
+from dprad.exact.bells import solve_bells
+from dprad.exact.channel import Joint, Law, shares, sum_by_likelihood, sum_in_parts
 from dprad.exact.collapse import collapsed
 from dprad.exact.continuous import solve_continuous
 from dprad.exact.hadamard import solve_hadamard
@@ -31,7 +32,7 @@ from dprad.mechanisms.categorical import Finite
 from dprad.mechanisms.composed import Composed
 from dprad.mechanisms.density import Density
 from dprad.mechanisms.exponential import CutLaplace, Exponential
-from dprad.mechanisms.gaussian import Gaussian
+from dprad.mechanisms.gaussian import DiscreteGaussian, Gaussian
 from dprad.mechanisms.grr import GRR
 from dprad.mechanisms.hadamard import HadamardResponse
 from dprad.mechanisms.laplace import Geometric, Laplace
@@ -62,10 +63,10 @@ def solve(mechanism: Mechanism, posed: Posed, sampling: Sampling) -> Solution:
 @solve.register
 def _finite(mechanism: Finite, posed: Posed, sampling: Sampling) -> Solution:
     posed = collapsed(posed)
+    law = Law(mechanism.count, mechanism.part, mechanism.light)
     return sum_by_likelihood(
-        mechanism.entries, mechanism.count, posed.game, posed.read, posed.pi, mechanism.size,
-        mechanism.method,
-    )  # fmt: skip
+        law, posed.game, posed.read, posed.pi, mechanism.size, mechanism.method
+    )
 
 
 @solve.register
@@ -87,15 +88,20 @@ def _grr(mechanism: GRR, posed: Posed, sampling: Sampling) -> Solution:
         closed = support.closed_form(mechanism, game, codes, pi)
     if closed is not None:
         return closed
-    joint = shares(game, codes, pi, mechanism.size)[0]
-    read = np.bincount(codes, weights=pi, minlength=mechanism.size)
+    joint = shares(game, codes, pi, mechanism.size)[0].tocsc()
+    pbar = mechanism.lie + mechanism.gap * np.bincount(codes, pi, minlength=mechanism.size)
     lies = mechanism.lie * game.probabilities[:, None]
 
-    def block(rows: slice | IntArray, columns: slice) -> FloatArray:
-        return np.asarray(lies[rows] + mechanism.gap * joint[rows][:, columns].toarray())
+    def part_of(part: slice) -> Joint:
+        some = joint[:, part].tocsr()
 
-    pbar = mechanism.lie + mechanism.gap * read
-    return sum_over_outputs(Joint(pbar, block), game, "sum over the outputs of GRR")
+        def block(rows: slice | IntArray, columns: slice) -> FloatArray:
+            return np.asarray(lies[rows] + mechanism.gap * some[rows][:, columns].toarray())
+
+        return Joint(pbar[part], block)
+
+    method = "sum over the outputs of GRR"
+    return sum_in_parts(part_of, mechanism.size, mechanism.size, game, method, light=True)
 
 
 @solve.register
@@ -110,12 +116,8 @@ def _support(mechanism: SupportMechanism, posed: Posed, sampling: Sampling) -> S
 
 
 def _matrix(matrix: FloatArray, posed: Posed, method: str) -> Solution:
-    def entries(rows: slice | IntArray, columns: slice) -> FloatArray:
-        return np.asarray(matrix[rows, columns])
-
-    return sum_by_likelihood(
-        entries, matrix.shape[1], posed.game, posed.read, posed.pi, len(matrix), method
-    )
+    law = Law.table(matrix)
+    return sum_by_likelihood(law, posed.game, posed.read, posed.pi, len(matrix), method)
 
 
 @solve.register
@@ -228,6 +230,13 @@ def _density(mechanism: Density, posed: Posed, sampling: Sampling) -> Solution:
 @solve.register
 def _geometric(mechanism: Geometric, posed: Posed, sampling: Sampling) -> Solution:
     solution = solve_geometric(posed.game, posed.read, posed.pi, mechanism.rate)
+    return solution or _whole(mechanism, posed, sampling)
+
+
+@solve.register
+def _discrete_gaussian(mechanism: DiscreteGaussian, posed: Posed, sampling: Sampling) -> Solution:
+    fewer = collapsed(posed)
+    solution = solve_bells(mechanism, fewer.game, fewer.read, fewer.pi)
     return solution or _whole(mechanism, posed, sampling)
 
 

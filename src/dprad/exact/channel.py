@@ -2,15 +2,16 @@
 
     RAD* = sum_o sum_x max_{g or pass} sum_{z in S(g) & fiber x} pi_z ( p(o|z) - pbar(o) )
 
-The channel is processed in blocks: by rows if one running maximum per output suffices (nothing
-known, one class per set), else by columns; no array as large as the channel is made. Cost: O(m K)
-for one class per set and for windows, O(members of the success relation x K) otherwise; memory for
-a few blocks of `BLOCK_ENTRIES` numbers.
+The outputs are taken in fixed parts, which workers can share. A part is processed in blocks: by
+rows if one running maximum per output suffices (nothing known, one class per set), else by columns;
+no array as large as the channel is made. Cost: O(m K) for one class per set and for windows,
+O(members of the success relation x K) otherwise; memory for a few blocks of `BLOCK_ENTRIES`
+numbers, and for a part of a channel that is stored in a file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,22 +20,49 @@ import numpy as np
 from dprad.exact.solution import Solution
 from dprad.game.game import Classes
 from dprad.game.sets import Singletons, starts
+from dprad.mechanisms.categorical import Entries, shifted
 from dprad.numerics.arrays import HEAVY, FloatArray, IntArray, gains
-from dprad.runtime.memory import block
+from dprad.runtime.memory import allowed, block, given, limit
 from dprad.runtime.progress import tell
+from dprad.runtime.workers import LEAST, elsewhere, hands, stream
 
-# A channel computed on demand: a block of its size x outputs matrix, by codes and outputs.
-Channel = Callable[[slice | IntArray, slice], FloatArray]
 # Entries of a block: small enough for the cache, large enough to amortise the calls.
 BLOCK_ENTRIES = 2**17
 # Fewest rows of a block of a running maximum.
 ROWS = 8
 # Entries of the blocks from which pbar is summed.
 PBAR_ENTRIES = 2**20
+# Most entries of a part, and the bytes of memory for each.
+PART_ENTRIES, PART_BYTES = 2**24, 256
+# So many workers may share a memory limit and find the same digits.
+SHARERS = 8
 # Probabilities that sum to one within this are exact.
 NORMALISED = 1e-11
 # Gains that differ by less than this share of an output's probability are ties.
 TIE = 1e-12
+# Possible error of a sum of probabilities.
+ROUNDING = 1e-14
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Law:
+    """A channel: `part` returns the entries of some of its outputs. It is light if it can be sent
+    to other machines.
+    """
+
+    outputs: int
+    part: Callable[[slice], Entries]
+    light: bool
+
+    @classmethod
+    def of(cls, entries: Entries, outputs: int) -> Law:
+        """A channel that is computed on demand."""
+        return cls(outputs, lambda part: shifted(entries, part.start), light=True)
+
+    @classmethod
+    def table(cls, matrix: FloatArray) -> Law:
+        """A channel in memory."""
+        return cls(matrix.shape[1], lambda part: lambda r, c: matrix[:, part][r, c], light=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,43 +91,100 @@ def shares(
 
 
 def sum_by_likelihood(
-    likelihood: Channel,
-    outputs: int,
-    game: Classes,
-    codes: IntArray,
-    pi: FloatArray,
-    size: int,
-    method: str,
+    law: Law, game: Classes, codes: IntArray, pi: FloatArray, size: int, method: str
 ) -> Solution:
-    """The exact sum for a channel that is computed on demand."""
+    """The exact sum for a channel with `size` rows."""
     joint, code_of = shares(game, codes, pi, size)
     mass = game.probabilities[:, None]
     everyone = slice(0, size)
-
-    def mixed(rows: slice | IntArray, columns: slice) -> FloatArray:
-        return np.asarray(joint[rows] @ likelihood(everyone, columns))
-
-    def straight(rows: slice | IntArray, columns: slice) -> FloatArray:
-        return np.asarray(mass[rows] * likelihood(rows, columns))
-
-    def picked(rows: slice | IntArray, columns: slice) -> FloatArray:
-        assert code_of is not None
-        return np.asarray(mass[rows] * likelihood(code_of[rows], columns))
-
-    if code_of is None:
-        joint_of = mixed
-    else:
-        joint_of = straight if np.array_equal(code_of, np.arange(size)) else picked
+    in_order = code_of is not None and np.array_equal(code_of, np.arange(size))
     read = np.bincount(codes, weights=pi, minlength=size)
-    step = max(1, block(PBAR_ENTRIES) // size)
-    parts = [slice(a, min(a + step, outputs)) for a in range(0, outputs, step)]
-    pbar = np.concatenate([read @ likelihood(everyone, part) for part in parts])
-    solution = sum_over_outputs(Joint(pbar, joint_of), game, method)
-    off = abs(float(pbar.sum()) - 1.0)
+
+    def part_of(part: slice) -> Joint:
+        entries, width = law.part(part), part.stop - part.start
+        step = max(1, block(PBAR_ENTRIES) // size)
+        pbar = [
+            read @ entries(everyone, slice(a, min(a + step, width))) for a in range(0, width, step)
+        ]
+
+        def joint_of(rows: slice | IntArray, columns: slice) -> FloatArray:
+            if code_of is None:
+                return np.asarray(joint[rows] @ entries(everyone, columns))
+            return np.asarray(mass[rows] * entries(rows if in_order else code_of[rows], columns))
+
+        return Joint(np.concatenate(pbar), joint_of)
+
+    return sum_in_parts(part_of, law.outputs, size, game, method, light=law.light)
+
+
+def sum_in_parts(
+    part_of: Callable[[slice], Joint],
+    outputs: int,
+    size: int,
+    game: Classes,
+    method: str,
+    *,
+    light: bool,
+) -> Solution:
+    """The exact sum, a part of the outputs at a time."""
+
+    def solved(part: slice) -> FloatArray:
+        joint = part_of(part)
+        found = sum_over_outputs(joint, game, method)
+        return np.array([found.rad, found.success_out, found.rero, joint.pbar.sum()])
+
+    totals = np.zeros(4)
+    for found in by_parts(solved, outputs, size, light=light):
+        totals += found
+    rad, success_out, rero, total = totals.tolist()
+    solution = Solution(rad=rad, success_out=success_out, rero=rero, method=method)
+    off = abs(total - 1.0)
     if off <= NORMALISED:
         return solution
     # any excess or deficit may have been gained or lost
-    return replace(solution, interval=(solution.rad - off, solution.rad + off))
+    return replace(solution, interval=(rad - off, rad + off))
+
+
+def from_mean(law: Law, mass: FloatArray) -> tuple[FloatArray, float]:
+    """Total variation between each row and their mean, and the error of it."""
+    everyone = slice(0, len(mass))
+
+    def compared(part: slice) -> FloatArray:
+        entries, width = law.part(part), part.stop - part.start
+        sums = np.zeros((2, len(mass)))
+        step = max(1, block(4 * BLOCK_ENTRIES) // len(mass))
+        for a in range(0, width, step):
+            some = entries(everyone, slice(a, min(a + step, width)))
+            apart = some - mass @ some
+            sums += np.maximum(apart, 0.0).sum(axis=1), np.maximum(-apart, 0.0).sum(axis=1)
+        return sums
+
+    sums = np.zeros((2, len(mass)))
+    for found in by_parts(compared, law.outputs, len(mass), light=law.light):
+        sums += found
+    # both are equal if all probabilities sum to one
+    return sums.max(axis=0), float(np.abs(sums[0] - sums[1]).max()) + ROUNDING
+
+
+def by_parts(
+    solved: Callable[[slice], FloatArray], outputs: int, size: int, *, light: bool
+) -> Iterator[FloatArray]:
+    """What is found for each part of the outputs, in order. The parts depend on the memory limit,
+    not on the number of workers.
+    """
+    wide = max(1, min(PART_ENTRIES, int(allowed() / PART_BYTES)) // size)
+    parts = [(slice(a, min(a + wide, outputs)),) for a in range(0, outputs, wide)]
+    workers = hands() if light or not elsewhere() else 1
+    share = None if given() is None else max(LEAST, allowed() / max(SHARERS, workers))
+
+    def alike(part: slice) -> FloatArray:
+        with limit(share):  # blocks do not depend on the number of workers, so sums do not
+            return solved(part)
+
+    found = stream(alike, parts, min(workers, len(parts)), threads=True)
+    for (part,), result in zip(parts, found, strict=True):
+        yield result
+        tell("outputs", part.stop, outputs)
 
 
 def sum_over_outputs(joint: Joint, game: Classes, method: str) -> Solution:
@@ -125,7 +210,6 @@ def _by_rows(joint: Joint, sets: Singletons) -> tuple[float, float, float]:
     for k in range(0, len(joint.pbar), wide):
         columns = slice(k, min(k + wide, len(joint.pbar)))
         totals += _running(joint, sets, columns, in_order)
-        tell("outputs", columns.stop, len(joint.pbar))
     rad, luck, hits = totals.tolist()
     return rad, luck, hits
 
@@ -181,7 +265,6 @@ def _by_columns(joint: Joint, game: Classes) -> tuple[float, float, float]:
             chosen = _best(np.where(tied, sets.mass[:, None], 0.0), begin)
         guess = best > near if game.membership else best >= -near
         success_out += float(np.sum(np.where(guess | must, chosen, 0.0) @ pbar))
-        tell("outputs", columns.stop, len(joint.pbar))
     return rad, success_out, rero
 
 

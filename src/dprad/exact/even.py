@@ -21,13 +21,14 @@ from typing import Any
 import numpy as np
 
 from dprad.exact import memoised
-from dprad.exact.channel import TIE
+from dprad.exact.channel import ROUNDING, TIE
 from dprad.exact.grr import METHOD as GRR_METHOD
-from dprad.exact.own import ROUNDING, Own, promised_tv
+from dprad.exact.grr import raised
+from dprad.exact.own import Own, promised_tv
 from dprad.exact.solution import Solution
 from dprad.exact.support import MAX_ENTRIES, chances
 from dprad.exact.support import METHOD as SUPPORT_METHOD
-from dprad.game.game import Even
+from dprad.game.game import Classes, Even
 from dprad.game.query import read_all
 from dprad.game.question import Question
 from dprad.mechanisms.base import Mechanism
@@ -41,8 +42,12 @@ from dprad.numerics.arrays import FloatArray
 
 
 def answers(mechanism: Mechanism, question: Question) -> bool:
-    """Whether no value needs to be listed to answer an `Even` question."""
+    """Whether nothing needs to be listed to answer: no value of an `Even` question, no pair of near
+    places.
+    """
     game, query = question.game, question.query
+    if isinstance(game, Classes) and question.passed:
+        return isinstance(mechanism, GRR) and raised(game, mechanism.read(question)) is not None
     if not isinstance(game, Even) or not (query is None or query == question.prior.columns[0]):
         return False
     if solve_even(mechanism, game) is None or own_even(mechanism, game) is None:

@@ -11,6 +11,7 @@ It requires that all records with one code belong to one class. O(m + success re
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -26,25 +27,14 @@ METHOD = "closed form for GRR"
 
 def closed_form(mechanism: GRR, game: Classes, codes: IntArray, pi: FloatArray) -> Solution | None:
     """The solution, or None if one code belongs to several classes, or passing is not allowed."""
-    if game.forced is not None:
+    pairs = None if game.forced is not None else raised(game, codes)
+    if pairs is None:
         return None
-    sets: Any = game.sets
+    outputs, own = pairs
     kept = np.flatnonzero(game.class_of >= 0)
-    classes = len(game.probabilities)
-    pairs = distinct(codes[kept] * classes + game.class_of[kept])[0]
-    raised, own = (
-        pairs // classes,
-        pairs % classes,
-    )  # outputs, in order, and which records they raise
-    if np.any(raised[1:] == raised[:-1]):
-        return None
-    mass = np.bincount(codes[kept], weights=pi[kept], minlength=mechanism.size)[raised]
+    mass = np.bincount(codes[kept], weights=pi[kept], minlength=mechanism.size)[outputs]
     gap, lie = mechanism.gap, mechanism.lie
-    lightest = sets.smallest(len(game.probabilities))[own]
-    # the largest mass outside a set that contains it
-    spare = -replace(sets, mass=-_outside(sets, game.probabilities)).smallest(
-        len(game.probabilities)
-    )[own]
+    lightest, heaviest, spare = (ends[own] for ends in _ends(game))
     gain = gap * mass * np.maximum(spare, 0.0)
     rad = float(gain.sum())
 
@@ -57,16 +47,33 @@ def closed_form(mechanism: GRR, game: Classes, codes: IntArray, pi: FloatArray) 
         luck = np.where(guessable, np.minimum(lightest, 1.0), 0.0)
         if game.membership:
             luck = np.where(gain > 0, luck, 0.0)
-        silent = lie * (mechanism.size - len(pairs))  # outputs that raise no record
+        silent = lie * (mechanism.size - len(own))  # outputs that raise no record
         success_out = float((lie + gap * mass) @ luck) + silent * blind
 
-    top = tops(sets, int(game.fiber.max()) + 1)
+    top = tops(game.sets, int(game.fiber.max()) + 1)
     here = top[game.fiber[own]]
-    heaviest = sets.largest(len(game.probabilities))[own]
     lifted = np.where(guessable, lie * np.where(guessable, heaviest, 0.0) + gap * mass, 0.0)
     everywhere = lie * float(top.sum()) * mechanism.size
     rero = everywhere + float(np.sum(np.maximum(lifted, lie * here) - lie * here))
     return Solution(rad=rad, success_out=success_out, rero=rero, method=METHOD)
+
+
+def raised(game: Classes, codes: IntArray) -> tuple[IntArray, IntArray] | None:
+    """Outputs that raise a record, in order, and the class of each; None if one has several."""
+    kept, classes = np.flatnonzero(game.class_of >= 0), len(game.probabilities)
+    outputs, own = np.divmod(distinct(codes[kept] * classes + game.class_of[kept])[0], classes)
+    return None if np.any(outputs[1:] == outputs[:-1]) else (outputs, own)
+
+
+@lru_cache(maxsize=2)  # many epsilons are asked about the same question
+def _ends(game: Classes) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """For each class, over the sets that contain it: the least and the greatest mass of one, and
+    the greatest outside one.
+    """
+    sets: Any = game.sets
+    many = len(game.probabilities)
+    outside = replace(sets, mass=_outside(sets, game.probabilities))
+    return sets.smallest(many), sets.largest(many), outside.largest(many)
 
 
 def _outside(sets: Any, mass: FloatArray) -> FloatArray:

@@ -4,7 +4,8 @@ Every whole number between the outermost values is an output. Beyond them all ou
 noise carry the same information, so one on each side stands for the rest; discrete Gaussian noise
 continues until no probability is left. With a clamp, all outputs beyond it are one.
 
-O(m (range + reach)) time, a few blocks of memory.
+O(m (range + reach)) time, a few blocks of memory. Discrete Gaussian noise and one class per success
+set: `exact/bells.py`, nearly linear; geometric noise and intervals of classes: `exact/laplace.py`.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from typing import Any
 import numpy as np
 
 from dprad.errors import DpradError
-from dprad.exact.channel import Channel, sum_by_likelihood
+from dprad.exact.channel import Law, sum_by_likelihood
 from dprad.exact.solution import Solution
 from dprad.game.game import Classes
 from dprad.mechanisms.additive import WholeNoise
+from dprad.mechanisms.categorical import Entries
 from dprad.numerics.arrays import FloatArray, IntArray
 
 # Most outputs summed one by one.
@@ -35,14 +37,13 @@ def solve_whole(
     points, place = np.unique(values[kept], return_inverse=True)
     codes = np.zeros(len(pi), dtype=np.intp)
     codes[kept] = place
-    likelihood, outputs = whole_channel(mechanism, points)
-    return sum_by_likelihood(likelihood, outputs, game, codes, pi, len(points), _METHOD)
+    law = Law.of(*whole_channel(mechanism, points))
+    return sum_by_likelihood(law, game, codes, pi, len(points), _METHOD)
 
 
-def whole_channel(mechanism: WholeNoise, points: FloatArray) -> tuple[Channel, int]:
-    """The channel of these values, ascending: ``likelihood(rows, columns)``, and its width."""
-    base, points = float(points[0]), points - points[0]
-    low, high = 0.0, float(points[-1])
+def outermost(mechanism: WholeNoise, points: FloatArray) -> tuple[float, float]:
+    """The first and the last output, relative to the first of these values, ascending."""
+    base, low, high = float(points[0]), 0.0, float(points[-1] - points[0])
     if mechanism.reach > 0:
         low, high = low - mechanism.reach, high + mechanism.reach
         if mechanism.clamp is not None:
@@ -54,6 +55,13 @@ def whole_channel(mechanism: WholeNoise, points: FloatArray) -> tuple[Channel, i
             f"{type(mechanism).__name__} over so wide a range has too many outputs to sum. Laplace "
             "or Gaussian with the same parameters has nearly the same risk."
         )
+    return low, high
+
+
+def whole_channel(mechanism: WholeNoise, points: FloatArray) -> tuple[Entries, int]:
+    """The channel of these values, ascending, and its width."""
+    low, high = outermost(mechanism, points)
+    points = points - points[0]
 
     # as if clamped to the first and the last output, which also stand for all beyond
     noise: Any = mechanism

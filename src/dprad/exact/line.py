@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 
 from dprad.exact.channel import Joint, sum_over_outputs
-from dprad.exact.gaining import gaining
+from dprad.exact.normal import beyond, solve_normal
 from dprad.exact.solution import Solution
 from dprad.game.game import Classes
-from dprad.game.sets import Singletons, starts
+from dprad.game.sets import starts
 from dprad.mechanisms.density import Density
 from dprad.mechanisms.gaussian import Gaussian
 from dprad.numerics import legendre
@@ -46,8 +46,6 @@ REACH = 9.0
 _STEEP = float(np.prod(np.arange(1.0, legendre.TERMS, 2)) / np.sqrt(2 * np.pi))
 # Largest range, in standard deviations, that is worth the work.
 MAX_PANELS = 2**15
-# Most values whose intervals are compared with all, and the possible error of such sums.
-VALUES, ROUNDING = 1024, 1e-14
 # Coefficients held in memory at once, and most rivals of a block.
 BLOCK_ENTRIES = 2**21
 MAX_RIVALS = 2**20
@@ -72,20 +70,18 @@ def solve_gaussian(
 ) -> Solution | None:
     """Records z with probability pi[z] read as values[z]; None if their range is too large."""
     weight, points = game.at_values(values, pi)
+    found = solve_normal(mechanism, game, weight, points)
+    if found is not None:
+        return found
     with np.errstate(over="ignore"):
         scaled = (points - points[0]) / mechanism.sigma
-    alone = game.everything_known and not game.weighted
-    if alone and mechanism.clamp is None and game.forced is None:
-        known = _known(game, weight, scaled)
-        if known is not None:
-            return known
     low, high = -REACH, float(scaled[-1]) + REACH
     if not (high - low) / (2 * HALF) <= MAX_PANELS:
         return None
     if mechanism.clamp is not None:
         ends = ((c - points[0]) / mechanism.sigma for c in mechanism.clamp)
         low, high = max(low, next(ends)), min(high, next(ends))
-    atoms = _beyond(np.stack([scaled - low, high - scaled], axis=1))
+    atoms = beyond(scaled, low, high)
     count = max(1, int(np.ceil((high - low) / (2 * HALF))))
     edges = np.linspace(low, high, count + 1)
     half = np.full(count, (high - low) / (2 * count))
@@ -103,35 +99,6 @@ def solve_gaussian(
     remainder = legendre.REMAINDER * _STEEP * half[0] ** legendre.TERMS
     error = 2e-19 + 2 * remainder * (high - low)
     return _solve(Line(blocks(), count, atoms, error), game, weight, _PROVEN)
-
-
-def _known(game: Classes, weight: Any, x: FloatArray) -> Solution | None:
-    """Everything known: whoever can be guessed gains on one interval. None if a class reads several
-    values, or one value has nearly everything. O(values^2).
-    """
-    assert isinstance(game.sets, Singletons)
-    mass = np.asarray(weight.sum(axis=0)).reshape(-1)
-    own, named = np.diff(weight.indptr), np.sort(game.sets.index)
-    if (
-        len(x) == 1
-        or not np.isfinite(x[-1])
-        or len(x) > VALUES
-        or mass.max() > HEAVY
-        or np.any(own[named] != 1)
-    ):
-        return None
-    inside, outside = gaining(x, x, mass / mass.sum())
-    value = weight.indices[weight.indptr[named]]
-    pi = game.probabilities[named]
-    rad = float(pi @ np.maximum(inside - outside, 0.0)[value])
-    error = ROUNDING * len(x)
-    return Solution(
-        rad=rad,
-        success_out=float(pi @ outside[value]),
-        rero=game.p_plus,
-        method="by intervals of outputs",
-        interval=(max(0.0, rad - error), rad + error),
-    )
 
 
 def solve_density(
@@ -270,10 +237,3 @@ def _slots(
     where = begin if passing == 0 else ends
     slots = np.insert(np.arange(len(fiber)), where[free], len(fiber))
     return slots, begin + np.r_[0, np.cumsum(free)[:-1]]
-
-
-def _beyond(distance: FloatArray) -> FloatArray:
-    """Pr[N > distance]."""
-    from scipy.special import ndtr
-
-    return np.asarray(ndtr(-distance))

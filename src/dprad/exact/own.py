@@ -23,7 +23,9 @@ import numpy as np
 
 from dprad.errors import DpradError
 from dprad.exact import solve
-from dprad.exact.channel import BLOCK_ENTRIES, Channel
+from dprad.exact.bells import own_bells
+from dprad.exact.branching import scan
+from dprad.exact.channel import ROUNDING, Law, from_mean
 from dprad.exact.envelope import WHOLE, Steps
 from dprad.exact.gaining import gaining
 from dprad.exact.hadamard import own_hadamard
@@ -42,10 +44,10 @@ from dprad.mechanisms.additive import WholeNoise
 from dprad.mechanisms.attributes.smp import SMP
 from dprad.mechanisms.base import Mechanism
 from dprad.mechanisms.bounded import Duchi, Hybrid, Piecewise
-from dprad.mechanisms.categorical import Finite
+from dprad.mechanisms.categorical import Entries, Finite
 from dprad.mechanisms.composed import Composed
 from dprad.mechanisms.exponential import Exponential
-from dprad.mechanisms.gaussian import Gaussian
+from dprad.mechanisms.gaussian import DiscreteGaussian, Gaussian
 from dprad.mechanisms.hadamard import HadamardResponse
 from dprad.mechanisms.laplace import Geometric, Laplace
 from dprad.mechanisms.listed import Listed
@@ -54,15 +56,12 @@ from dprad.mechanisms.support import SupportMechanism
 from dprad.mechanisms.tables.published import Published
 from dprad.model.guarantees import Guarantee
 from dprad.numerics.arrays import Column, FloatArray, IntArray, complements, distinct
-from dprad.runtime.memory import block
 from dprad.runtime.progress import quietly, tell
 
 # Most values that are solved one by one: by a solver, by draws, and on a line.
 MANY, DRAWN, SOLVED = 96, 24, 256
 # Of a composition: fewest draws for one value, and those for all in terms of one estimate.
 FEWEST, SHARED = 2_000, 4
-# Possible error of a sum of probabilities.
-ROUNDING = 1e-14
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -242,7 +241,7 @@ def _gaussian_tv(values: FloatArray, x: FloatArray, mass: FloatArray) -> FloatAr
 def _laplace_tv(x: FloatArray, mass: FloatArray, some: IntArray) -> FloatArray:
     """Closed form in every gap: there all densities are multiples of e^t and e^-t. O(m) a value."""
     gap = np.diff(x)
-    left, right = _decayed(mass, gap), _decayed(mass[::-1], gap[::-1])[::-1]
+    left, right = scan(mass, x), scan(mass[::-1], -x[::-1])[::-1]
     result = np.empty(len(some))
     for i, k in enumerate(some):
         own = np.exp(-np.abs(x - x[k]))
@@ -258,15 +257,6 @@ def _laplace_tv(x: FloatArray, mass: FloatArray, some: IntArray) -> FloatArray:
     return result
 
 
-def _decayed(mass: FloatArray, gap: FloatArray) -> FloatArray:
-    """At each point the masses up to it, each times e^-distance."""
-    total, fade = np.empty(len(mass)), np.exp(-gap)
-    total[0] = mass[0]
-    for j in range(1, len(mass)):
-        total[j] = total[j - 1] * fade[j - 1] + mass[j]
-    return total
-
-
 # -- finitely many outputs -----------------------------------------------------------------------
 @of_values.register
 def _support(
@@ -279,8 +269,11 @@ def _support(
 
 @of_values.register
 def _finite(mechanism: Finite, points: Column, mass: FloatArray, sampling: Sampling) -> Own:
-    return _by_outputs(lambda rows, columns: mechanism.entries(points[rows], columns),
-                       mechanism.count, mass)  # fmt: skip
+    def part_of(columns: slice) -> Entries:
+        entries = mechanism.part(columns)
+        return lambda rows, some: entries(points[rows], some)
+
+    return Own.exactly(*from_mean(Law(mechanism.count, part_of, mechanism.light), mass))
 
 
 @of_values.register
@@ -288,8 +281,7 @@ def _listed(mechanism: Listed, points: Column, mass: FloatArray, sampling: Sampl
     if mechanism.alike is not None:
         return of_values(mechanism.alike, points, mass, sampling)
     if mechanism.outcomes * len(points) <= MAX_ENTRIES:
-        matrix = mechanism.matrix(points)
-        return _by_outputs(lambda rows, columns: matrix[rows, columns], matrix.shape[1], mass)
+        return Own.exactly(*from_mean(Law.table(mechanism.matrix(points)), mass))
     if mechanism.pair_tv is None:
         return promised(mechanism, mass)
     # pbar is a mixture: no farther away than the average of the others
@@ -327,7 +319,13 @@ def _exponential(
 
 @of_values.register
 def _whole(mechanism: WholeNoise, points: Column, mass: FloatArray, sampling: Sampling) -> Own:
-    return _by_outputs(*whole_channel(mechanism, points), mass)
+    return Own.exactly(*from_mean(Law.of(*whole_channel(mechanism, points)), mass))
+
+
+@of_values.register(DiscreteGaussian)
+def _bells(mechanism: Any, points: Column, mass: FloatArray, sampling: Sampling) -> Own:
+    found = own_bells(mechanism, points, mass)
+    return _whole(mechanism, points, mass, sampling) if found is None else Own.exactly(*found)
 
 
 @of_values.register(Staircase)
@@ -337,7 +335,7 @@ def _whole(mechanism: WholeNoise, points: Column, mass: FloatArray, sampling: Sa
 def _steps(mechanism: Any, points: Column, mass: FloatArray, sampling: Sampling) -> Own:
     zones = zones_of(mechanism, points)
     if zones is None:
-        return _by_outputs(*columns_of(mechanism, points), mass)
+        return Own.exactly(*from_mean(Law.of(*columns_of(mechanism, points)), mass))
     return Own.exactly(*own_zones(zones, mass))
 
 
@@ -350,8 +348,7 @@ def _composed(mechanism: Composed, points: Column, mass: FloatArray, sampling: S
         return _one(parts[0], points, mass, sampling)
     joint = product(parts, mass)
     if joint is not None:
-        matrix = joint.matrix[joint.place]
-        return _by_outputs(lambda rows, columns: matrix[rows, columns], matrix.shape[1], mass)
+        return Own.exactly(*from_mean(Law.table(joint.matrix[joint.place]), mass))
     return of_values.dispatch(object)(mechanism, points, mass, sampling)
 
 
@@ -384,17 +381,3 @@ def _tables(mechanism: Published, points: Column, mass: FloatArray, sampling: Sa
     high = np.minimum(high, found.high)
     rad, low = np.minimum(rad, high), np.minimum(low, high)
     return replace(found, rad=rad, low=low, high=high, kind="estimate")
-
-
-def _by_outputs(likelihood: Channel, outputs: int, mass: FloatArray) -> Own:
-    """Sums over the outputs, a block of columns at a time."""
-    everyone = slice(0, len(mass))
-    step = max(1, block(4 * BLOCK_ENTRIES) // len(mass))
-    gained, lost = np.zeros(len(mass)), np.zeros(len(mass))
-    for a in range(0, outputs, step):
-        part = likelihood(everyone, slice(a, min(a + step, outputs)))
-        apart = part - mass @ part
-        gained += np.maximum(apart, 0.0).sum(axis=1)
-        lost += np.maximum(-apart, 0.0).sum(axis=1)
-    # both are equal if all probabilities sum to one
-    return Own.exactly(np.maximum(gained, lost), float(np.abs(gained - lost).max()) + ROUNDING)

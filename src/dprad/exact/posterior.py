@@ -14,11 +14,12 @@ has its own random numbers, so the number of workers does not change the result.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from dprad.exact.likelihood import DRAWS, believe, believed, check, sound
+from dprad.exact.likelihood import DRAWS, LEAST, OTHERS, believe, believed, check, sound
 from dprad.exact.solution import Sampling, Solution
 from dprad.game.game import Classes
 from dprad.game.sets import starts
@@ -35,8 +36,10 @@ BLOCK_DRAWS = 2**13
 # To find how many draws an aim needs: draws, their place among the streams of random numbers, a
 # margin for what they say about the spread, and the most likelihoods that are computed.
 PILOT, _PILOT, MARGIN, MOST_ENTRIES = 2_000, 2**31, 1.1, 2**25
-# The place of the draws that the likelihood is checked with.
-_CHECK = 2**31 + 1
+# The place of the draws that the likelihood is checked with, and how many values are drawn from.
+_CHECK, FEW = 2**31 + 1, 14
+# Numbers of the outputs of one value in that check.
+LARGE = 2**22
 
 
 def estimate(
@@ -59,9 +62,9 @@ def estimate(
         logs = (sound(mechanism.log_likelihood(o, points)) for o in some)
         return np.concatenate([brackets(game, weight, log) for log in logs], axis=1)
 
-    if not believed(mechanism):
-        check(_drawn(mechanism, points, sampling.seed))
-        believe(mechanism)
+    if not believed(mechanism, points):
+        check(_drawn(mechanism, points, value_mass, sampling.seed))
+        believe(mechanism, points)
     width = max(len(points), len(sets.mass), len(game.probabilities), mechanism.width)
     # independent of the memory limit, so that it does not change the draws
     step = max(1, min(BLOCK_DRAWS, BLOCK_ENTRIES // width))
@@ -94,16 +97,25 @@ def estimate(
     )
 
 
-def _drawn(mechanism: Any, points: Any, seed: int) -> list[tuple[Any, FloatArray]]:
-    """Outputs of a few values, and their log-likelihoods."""
+def _drawn(
+    mechanism: Any, points: Any, mass: FloatArray, seed: int
+) -> Iterator[tuple[Any, FloatArray]]:
+    """Outputs of some values, and their log-likelihoods: of all values if they are few, else of the
+    ends, the likeliest, and some at random. Of large outputs fewer are drawn.
+    """
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_CHECK,)))
-    few = np.unique([0, min(1, len(points) - 1), len(points) - 1])  # two that are close, and far
-    drawn = []
+    few = np.arange(len(points))
+    if len(few) > FEW:
+        likeliest = np.argpartition(-mass, 2)[:3]
+        few = np.unique(np.r_[0, 1, len(points) - 1, likeliest, rng.choice(few, FEW - 6)])
+    one = mechanism.sample(points[:1], rng)
+    size = sum(np.asarray(o).size for o in (one if isinstance(one, tuple) else (one,)))
+    most = max(block(LARGE) // max(size, 1), LEAST)
     for place in few:
-        outputs = mechanism.sample(points[np.full(DRAWS, place)], rng)
+        draws = min(DRAWS if place in (0, 1, few[-1]) else OTHERS, most)
+        outputs = mechanism.sample(points[np.full(draws, place)], rng)
         log = mechanism.log_likelihood(expanded(outputs), points[few])
-        drawn.append((outputs, sound(log)))
-    return drawn
+        yield outputs, sound(log)
 
 
 def brackets(game: Classes, weight: Any, log: FloatArray) -> FloatArray:

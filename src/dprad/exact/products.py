@@ -23,7 +23,7 @@ import numpy as np
 
 from dprad.data.tables import codes, joint_codes
 from dprad.errors import DpradError
-from dprad.exact.channel import sum_by_likelihood
+from dprad.exact.channel import Law, sum_by_likelihood
 from dprad.exact.integers import whole_channel
 from dprad.exact.likelihood import ours
 from dprad.exact.posterior import estimate
@@ -35,7 +35,7 @@ from dprad.game.question import Posed
 from dprad.mechanisms.additive import WholeNoise
 from dprad.mechanisms.base import Mechanism
 from dprad.mechanisms.bounded import Duchi, Hybrid, Piecewise
-from dprad.mechanisms.categorical import Finite
+from dprad.mechanisms.categorical import Entries, Finite
 from dprad.mechanisms.composed import Composed
 from dprad.mechanisms.exponential import CutLaplace, Exponential
 from dprad.mechanisms.gaussian import Gaussian
@@ -119,7 +119,7 @@ def _merged(parts: Sequence[Factor]) -> Gaussian:
 
 
 # -- finite channels -------------------------------------------------------------------------------
-Lazy = tuple[Callable[[Any, slice], FloatArray], int]  # blocks of a channel, and its outputs
+Lazy = tuple[Entries, int]  # blocks of a channel, and its outputs
 
 
 @singledispatch
@@ -291,11 +291,8 @@ def solve_composed(
 
 
 def _summed(joint: Product, posed: Posed) -> Solution:
-    matrix = joint.matrix
-    return sum_by_likelihood(
-        lambda rows, columns: matrix[rows, columns],
-        matrix.shape[1], posed.game, joint.place, posed.pi, len(matrix), _METHOD,
-    )  # fmt: skip
+    law = Law.table(joint.matrix)
+    return sum_by_likelihood(law, posed.game, joint.place, posed.pi, len(joint.matrix), _METHOD)
 
 
 def _conditionally(

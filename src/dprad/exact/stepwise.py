@@ -2,24 +2,26 @@
 
 Between two neighbouring ends of pieces, of any record, all outputs carry the same information: one
 column of a channel. The staircase repeats beyond the outermost records, each period e^-epsilon
-times as likely as the last: one period stands for all, up to a clamp. O(m) columns: nothing or
-everything known and one class per set by zones of values (`exact/zones.py`), otherwise as a
+times as likely as the last: one period stands for all, up to a clamp. O(m) columns: one class per
+set, and windows where nothing is known, by zones of values (`exact/guessing.py`), otherwise as a
 channel, O(m^2).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import singledispatch
 from typing import Any
 
 import numpy as np
 
-from dprad.exact.channel import sum_by_likelihood
+from dprad.exact.channel import Law, sum_by_likelihood
+from dprad.exact.guessing import solve_zones
 from dprad.exact.solution import Solution
-from dprad.exact.zones import Zones, solve_zones
+from dprad.exact.zones import Zones
 from dprad.game.game import Classes
 from dprad.mechanisms.bounded import Duchi, Hybrid, Piecewise
+from dprad.mechanisms.categorical import Entries
 from dprad.mechanisms.staircase import Staircase
 from dprad.numerics.arrays import FloatArray, IntArray
 
@@ -41,8 +43,8 @@ def solve_steps(mechanism: Any, game: Classes, values: FloatArray, pi: FloatArra
     kept = pi > 0
     codes = np.zeros(len(pi), dtype=np.intp)
     codes[kept] = np.searchsorted(points, values[kept])
-    likelihood, outputs = columns_of(mechanism, points)
-    return sum_by_likelihood(likelihood, outputs, game, codes, pi, len(points), _METHOD)
+    law = Law.of(*columns_of(mechanism, points))
+    return sum_by_likelihood(law, game, codes, pi, len(points), _METHOD)
 
 
 @singledispatch
@@ -52,20 +54,20 @@ def zones_of(mechanism: Any, points: FloatArray) -> Zones | None:  # noqa: ARG00
 
 
 @singledispatch
-def columns_of(mechanism: Any, points: FloatArray) -> tuple[Any, int]:
-    """The channel of these values as blocks: ``likelihood(rows, columns)``, and its width."""
+def columns_of(mechanism: Any, points: FloatArray) -> tuple[Entries, int]:
+    """The channel of these values, and its width."""
     raise TypeError(f"{type(mechanism).__name__} has no pieces, for {len(points)} values.")
 
 
 @columns_of.register
-def _duchi(mechanism: Duchi, points: FloatArray) -> tuple[Any, int]:
+def _duchi(mechanism: Duchi, points: FloatArray) -> tuple[Entries, int]:
     x = mechanism.scaled(points)
     matrix = np.stack([mechanism.up(-x), mechanism.up(x)], axis=1)
     return (lambda rows, columns: matrix[rows, columns]), 2
 
 
 @columns_of.register
-def _piecewise(mechanism: Piecewise, points: FloatArray) -> tuple[Any, int]:
+def _piecewise(mechanism: Piecewise, points: FloatArray) -> tuple[Entries, int]:
     if not np.isfinite(mechanism.reach):
         return _silent(points)
     low, high = _windows(mechanism, points)
@@ -105,12 +107,13 @@ def _piecewise_zones(mechanism: Piecewise, points: FloatArray) -> Zones | None:
     if mechanism.length <= float(np.diff(low).min(initial=np.inf)):
         return None
     width, middle = _pieces(mechanism, low, high)
-    inside, outside = (np.exp(d) * width for d in mechanism.log_densities)
+    inside, outside = (float(np.exp(d)) for d in mechanism.log_densities)
     first, last = np.searchsorted(high, middle, "right"), np.searchsorted(low, middle, "left")
     first[-1] = last[-1]  # nobody's window is in the rest
     none, every = np.zeros_like(first), np.full_like(first, len(points))
     edge = np.stack([none, first, last, every])
-    return Zones(edge, np.stack([outside, inside, outside]), np.zeros((len(points), 0)))
+    level = np.array([outside, inside, outside])
+    return Zones(edge, level, width, np.zeros((len(points), 0)))
 
 
 @zones_of.register
@@ -121,7 +124,9 @@ def _hybrid_zones(mechanism: Hybrid, points: FloatArray) -> Zones | None:
         return None
     coarse, two = columns_of(duchi, points)
     rest = (1.0 - share) * coarse(slice(0, len(points)), slice(0, two))
-    return Zones(zones.edge, share * zones.height, np.concatenate([zones.rest, rest], axis=1))
+    return replace(
+        zones, scale=share * zones.scale, rest=np.concatenate([zones.rest, rest], axis=1)
+    )
 
 
 def _apart(mechanism: Piecewise, count: int) -> tuple[Any, int]:
@@ -139,7 +144,7 @@ def _apart(mechanism: Piecewise, count: int) -> tuple[Any, int]:
 
 
 @columns_of.register
-def _hybrid(mechanism: Hybrid, points: FloatArray) -> tuple[Any, int]:
+def _hybrid(mechanism: Hybrid, points: FloatArray) -> tuple[Entries, int]:
     piecewise, duchi = mechanism.parts
     smooth, wide = columns_of(piecewise, points)
     coarse, two = columns_of(duchi, points)
@@ -159,7 +164,7 @@ def _hybrid(mechanism: Hybrid, points: FloatArray) -> tuple[Any, int]:
 
 
 @columns_of.register
-def _staircase(mechanism: Staircase, points: FloatArray) -> tuple[Any, int]:
+def _staircase(mechanism: Staircase, points: FloatArray) -> tuple[Entries, int]:
     step, epsilon = mechanism.sensitivity, mechanism.epsilon
     if epsilon == 0:
         return _silent(points)
@@ -231,8 +236,8 @@ def _staircase_zones(mechanism: Staircase, points: FloatArray) -> Zones | None:
     reach = step * np.array([-1 - high, -high, high, 1 + high])[:, None]
     inner = np.searchsorted(points, middle + reach)
     none, every = np.zeros_like(inner[:1]), np.full_like(inner[:1], len(points))
-    levels = np.exp(-mechanism.epsilon * np.array([2.0, 1.0, 0.0, 1.0, 2.0]))[:, None]
-    return Zones(np.concatenate([none, inner, every]), levels * stairs.scale, stairs.clamped)
+    level = np.exp(-mechanism.epsilon * np.array([2.0, 1.0, 0.0, 1.0, 2.0]))
+    return Zones(np.concatenate([none, inner, every]), level, stairs.scale, stairs.clamped)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -286,7 +291,7 @@ class _Edges:
         return np.asarray(place + (self.added[1:] + self.added[:-1])[columns] / 2)
 
 
-def _silent(points: FloatArray) -> tuple[Any, int]:
+def _silent(points: FloatArray) -> tuple[Entries, int]:
     """One output, whatever the record."""
     matrix = np.ones((len(points), 1))
     return (lambda rows, columns: matrix[rows, columns]), 1

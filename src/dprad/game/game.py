@@ -236,8 +236,8 @@ def _prepared(prior: Prior, threat: Threat) -> Game:
 
 @lru_cache(maxsize=1)
 def listed(prior: Prior, threat: Threat) -> Table:
-    """The game of an `Even` question with all its classes, for what needs them one by one."""
-    return _finite(prior, threat)
+    """The game of a question with all its classes and sets, for what needs them one by one."""
+    return _finite(prior, threat, listed=True)
 
 
 def _prepare(prior: Prior, threat: Threat) -> Game:
@@ -271,7 +271,7 @@ def _simple(threat: Threat) -> bool:
 
 
 # -- finite priors -------------------------------------------------------------------------------
-def _finite(prior: Prior, threat: Threat) -> Table:
+def _finite(prior: Prior, threat: Threat, *, listed: bool = False) -> Table:
     """Equal arrays are shared: a game of m records keeps only a few of that length."""
     pi, members = prior.table, threat.inside(prior)
     every = bool(np.all(pi > 0)) and members is None
@@ -279,9 +279,12 @@ def _finite(prior: Prior, threat: Threat) -> Table:
     known = threat.fibers(prior)
     columns = threat.target_columns(prior)
     target_of, values = target_values(prior, columns)
-    relation = relate(threat, columns, values)
     asked = kept if members is None else np.flatnonzero((pi > 0) & members)
     labels, label = distinct(known[asked])
+    relation = relate(
+        threat, columns, values, masses(target_of[kept], pi[kept], len(values)),
+        listed=listed or threat.must_guess or len(labels) not in (1, len(label)),
+    )  # fmt: skip
     parts = classes(relation, label, len(labels), target_of[asked], pi[asked])
     fiber, signature, mass, class_of_asked = parts
     alone = len(labels) == len(mass)
@@ -330,7 +333,7 @@ def _finite(prior: Prior, threat: Threat) -> Table:
         target_of=target_of,
         guesses=values,
         right=relation.right,
-        luck=relation.weigh(masses(target_of[kept], pi[kept], len(values))),
+        luck=relation.luck,
     )
 
 

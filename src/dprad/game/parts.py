@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dprad.game.around import Around
 from dprad.game.relations import Success
 from dprad.game.sets import Relation, Sets, Singletons, Windows, starts, tops
 from dprad.numerics.arrays import BoolArray, FloatArray, IntArray, distinct
@@ -78,6 +79,6 @@ def partitions(sets: Sets, classes: int) -> bool:
         for i in np.argsort(sets.low, kind="stable"):
             reached[sets.high[i]] |= reached[sets.low[i]]
         return bool(reached[classes])
-    assert isinstance(sets, Relation)
+    assert isinstance(sets, Relation | Around)
     # an exact cover is hard to find in general; a single set that covers all is easy
     return bool(np.any(sets.sizes == classes))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dprad.errors import DpradError
+from dprad.game.around import Around
 from dprad.game.game import Classes, Even, Game, Table, listed, play
 from dprad.game.query import (
     Query,
@@ -40,10 +41,17 @@ class Question:
 
     @property
     def listed(self) -> Question:
-        """The same with all classes of a finite game; itself unless they were only counted."""
-        if not isinstance(self.game, Even):
+        """The same with all classes and sets of a finite game; itself unless something was only
+        counted.
+        """
+        if not isinstance(self.game, Even) and not self.passed:
             return self
         return replace(self, game=listed(self.prior, self.threat))
+
+    @property
+    def passed(self) -> bool:
+        """Whether pairs of near places are too many to be listed: they are only passed by."""
+        return isinstance(self.game, Classes) and isinstance(self.game.sets, Around)
 
     def table(self, who: str) -> Table:
         """The finite game; a `DpradError` that names `who` if there is none."""

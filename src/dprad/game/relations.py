@@ -1,7 +1,8 @@
 """Which guesses are right about which target values: the success relation of a loss and its eta.
 
 Single values, windows on a line (no pair is listed), or any relation (sparse, a block of rows at a
-time). The losses themselves are in `model/losses.py`.
+time); of near places, pairs are listed if they fit into memory, else passed by where sums suffice.
+The losses themselves are in `model/losses.py`.
 """
 
 from __future__ import annotations
@@ -13,10 +14,20 @@ from typing import Any
 import numpy as np
 
 from dprad.errors import DpradError, told
+from dprad.game.around import Around
 from dprad.game.sets import Relation, Sets, Singletons, Windows, row_blocks, starts
-from dprad.model.losses import BLOCK_ENTRIES, LOSSES, Hits, Intervals, Pairs, matrix_of
+from dprad.model.losses import (
+    BLOCK_ENTRIES,
+    LOSSES,
+    Hits,
+    Intervals,
+    Pairs,
+    affordable,
+    matrix_of,
+)
+from dprad.model.near import Near
 from dprad.model.threats import Threat
-from dprad.numerics.arrays import BoolArray, FloatArray, IntArray
+from dprad.numerics.arrays import BoolArray, FloatArray, IntArray, distinct
 from dprad.runtime.memory import block
 
 
@@ -26,32 +37,42 @@ class Success:
 
     `signature` numbers the target values by the set of guesses that are right about them; `guess`
     is one of these for each signature; the number after the last stands for whom nobody can guess.
-    `sets` builds the sets over classes; None if each signature
-    is hit only by its own guesses. `right` compares codes of targets and guesses; `weigh` maps the
-    masses of the target values to the mass that each guess is right about; `spare` gives, for each
-    fiber of classes (fibers and signatures, in order), a guess that is right about nobody there, or
-    -1.
+    `sets` builds the sets over classes; None if each signature is hit only by its own guesses.
+    `right` compares codes of targets and guesses; `luck` is the mass of the target values that each
+    guess is right about; `spare` gives, for each fiber of classes (fibers and signatures, in
+    order), a guess that is right about nobody there, or -1.
     """
 
     signature: IntArray
     guessable: BoolArray
     guess: IntArray
     right: Callable[[IntArray, IntArray], BoolArray]
-    weigh: Callable[[FloatArray], FloatArray]
+    luck: FloatArray
     sets: Callable[[IntArray, IntArray, FloatArray], Sets] | None
     spare: Callable[[IntArray, IntArray], IntArray]
 
 
-def relate(threat: Threat, columns: tuple[str, ...], values: Any) -> Success:
-    """The relation between these target values for a threat's loss and eta."""
+def relate(
+    threat: Threat, columns: tuple[str, ...], values: Any, mass: FloatArray, *, listed: bool = True
+) -> Success:
+    """The relation between these target values, of this mass, for a threat's loss and eta; unless
+    it must be `listed`, too many pairs of near places need not be.
+    """
     hits = _hits(threat, columns, values)
     if isinstance(hits, Intervals):
-        return _line(hits.low, hits.high)
+        return _line(hits.low, hits.high, mass)
     if isinstance(hits, Pairs):
-        return _general(hits.matrix, symmetric=hits.symmetric)
+        return _general(hits.matrix, mass)
+    if isinstance(hits, Near):
+        try:
+            return _general(hits.listed(affordable), mass, symmetric=True)
+        except DpradError:
+            if listed:
+                raise
+            return _passed(hits, mass)
     every, size = np.arange(len(values)), len(values)
     return Success(
-        every, np.ones(size, dtype=bool), every, np.equal, np.asarray, None,
+        every, np.ones(size, dtype=bool), every, np.equal, mass, None,
         lambda fiber, own: _absent(fiber, own, size),
     )  # fmt: skip
 
@@ -70,7 +91,7 @@ def _hits(threat: Threat, columns: tuple[str, ...], values: Any) -> Hits:
     return Pairs(matrix)
 
 
-def _line(low: IntArray, high: IntArray) -> Success:
+def _line(low: IntArray, high: IntArray, mass: FloatArray) -> Success:
     """Windows on a line: guess g is right about the values low[g] .. high[g]-1."""
     # both ends increase with g, so the guesses that are right about value i are an interval too
     position = np.arange(len(low))
@@ -108,10 +129,6 @@ def _line(low: IntArray, high: IntArray) -> Success:
     def counts(targets: IntArray, guesses: IntArray) -> BoolArray:
         return np.asarray((low[guesses] <= targets) & (targets < high[guesses]))
 
-    def weigh(mass: FloatArray) -> FloatArray:
-        total = np.r_[0.0, np.cumsum(mass)]
-        return np.asarray(total[high] - total[low])
-
     def spare(fiber: IntArray, own: IntArray) -> IntArray:
         # the first window that begins beyond a class, if it ends before the next
         begin = starts(fiber)
@@ -127,11 +144,11 @@ def _line(low: IntArray, high: IntArray) -> Success:
         result[place[free]] = named[free]
         return result
 
-    ones = np.ones(len(first), dtype=bool)
-    return Success(signature, ones, first, counts, weigh, sets, spare)
+    ones, total = np.ones(len(first), dtype=bool), np.r_[0.0, np.cumsum(mass)]
+    return Success(signature, ones, first, counts, total[high] - total[low], sets, spare)
 
 
-def _general(matrix: Any, *, symmetric: bool = False) -> Success:
+def _general(matrix: Any, luck: FloatArray, *, symmetric: bool = False) -> Success:
     """A sparse success relation, targets x guesses."""
     matrix = matrix.tocsr()
     matrix.sum_duplicates()
@@ -179,7 +196,33 @@ def _general(matrix: Any, *, symmetric: bool = False) -> Success:
         result[np.unique(every // matrix.shape[1])] = named
         return result
 
-    return Success(signature, guessable, guess, counts, lambda mass: matrix.T @ mass, sets, spare)
+    return Success(signature, guessable, guess, counts, matrix.T @ luck, sets, spare)
+
+
+def _passed(near: Near, mass: FloatArray) -> Success:
+    """Near places whose pairs are not listed: where everybody is in one fiber, or alone in theirs.
+
+    Signatures are told by fingerprints alone: sums of 128 random bits, one number per place, which
+    are the same for two different sets of places with probability 2^-128.
+    """
+    size = len(mass)
+    bits = np.random.default_rng(0).integers(2**64, size=(size, 2), dtype=np.uint64)
+    prints, lowest, luck = near.fold((np.add, bits), (np.minimum, np.arange(size)), (np.add, mass))
+    place = distinct(prints.view([("high", np.uint64), ("low", np.uint64)]).reshape(-1))[1]
+    first = np.unique(place, return_index=True)[1][place]
+    chosen, signature = np.unique(first, return_inverse=True)
+
+    def sets(fiber: IntArray, own: IntArray, mass: FloatArray) -> Sets:
+        alike = np.r_[chosen, -1][own]  # the last is nobody's
+        return Around.of(near, alike, fiber, mass) or Singletons.of(
+            np.flatnonzero(alike >= 0), fiber, mass, np.r_[lowest[chosen], -1][own]
+        )
+
+    def spare(fiber: IntArray, own: IntArray) -> IntArray:
+        return _general(near.listed(affordable), luck, symmetric=True).spare(fiber, own)
+
+    every = np.ones(len(chosen), dtype=bool)
+    return Success(signature, every, lowest[chosen], near.are, luck, sets, spare)
 
 
 def _alike(matrix: Any) -> tuple[IntArray, IntArray]:

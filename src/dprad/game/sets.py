@@ -1,8 +1,9 @@
 """Success sets: for each fiber, which classes of records each guess would be right about.
 
 Three forms, so that no m x m array need exist: one class per set (`Singletons`), intervals of
-classes on a line (`Windows`, by prefix sums), and anything else (`Relation`, sparse). In each,
-sets are grouped by fiber and sorted likeliest first, which is how ties are broken.
+classes on a line (`Windows`, by prefix sums), and anything else (`Relation`, sparse). A fourth,
+for places, is in `around.py`. In each, sets are grouped by fiber and sorted likeliest first, which
+is how ties are broken.
 """
 
 from __future__ import annotations
@@ -68,7 +69,8 @@ def tops(sets: Sets, fibers: int) -> FloatArray:
     return top
 
 
-def _likeliest_first(fiber: IntArray, mass: FloatArray) -> IntArray:
+def likeliest_first(fiber: IntArray, mass: FloatArray) -> IntArray:
+    """Sets by fiber, and by falling mass within each."""
     return np.lexsort((-mass, fiber))
 
 
@@ -92,7 +94,7 @@ class Singletons:
         """The sets {index[0]}, {index[1]}, ... given fiber, mass and guess of every class."""
         if len(index) == len(mass) and _in_order(fiber, mass):
             return cls(index, fiber, mass, guess)
-        order = index[_likeliest_first(fiber[index], mass[index])]
+        order = index[likeliest_first(fiber[index], mass[index])]
         return cls(order, fiber[order], mass[order], guess[order])
 
     @property
@@ -141,7 +143,7 @@ class Windows:
         total = np.r_[0.0, np.cumsum(mass)]
         # the prefix difference can be off by a rounding error; a window never exceeds one
         weight = np.minimum(total[high] - total[low], 1.0)
-        order = _likeliest_first(fiber, weight)
+        order = likeliest_first(fiber, weight)
         return cls(low[order], high[order], fiber[order], weight[order], guess[order])
 
     @property
@@ -202,7 +204,7 @@ class Relation:
     def of(cls, matrix: Any, fiber: IntArray, mass: FloatArray, guess: IntArray) -> Relation:
         """Given membership (sparse), fiber and guess of every set, and the mass of every class."""
         weight = np.minimum(_product(matrix, mass), 1.0)
-        order = _likeliest_first(fiber, weight)
+        order = likeliest_first(fiber, weight)
         return cls(matrix[order], fiber[order], weight[order], guess[order])
 
     @property

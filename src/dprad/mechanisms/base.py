@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -157,7 +157,12 @@ class Mechanism(ABC):
         'GRR'
 
         """
-        given = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+        if not is_dataclass(self):
+            raise DpradError(
+                f"{type(self).__name__} must be a dataclass (@dataclass above the class), or have "
+                "its own describe()."
+            )
+        given = {f.name: getattr(self, f.name) for f in fields(self)}
         plain = {k: list(v) if isinstance(v, tuple) else v for k, v in given.items()}
         return {"kind": type(self).__name__, **plain}
 

@@ -21,6 +21,8 @@ from dprad.model.guarantees import REPLACE_ONE, PureDP
 from dprad.model.parameters import EPSILON
 from dprad.numerics.arrays import BoolArray, FloatArray
 
+# Beyond this epsilon powers leave floating point; long before, nothing is hidden.
+LARGEST = 1400.0
 # Up to this epsilon the hybrid is Duchi's mechanism: ln of the root of its variance equation.
 HYBRID_FROM = float(
     np.log(
@@ -37,7 +39,7 @@ class _Bounded(Ranged):
     noise: ClassVar = EPSILON
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", number(self.epsilon, "epsilon", low=0))
+        object.__setattr__(self, "epsilon", number(self.epsilon, "epsilon", low=0, high=LARGEST))
         object.__setattr__(self, "bounds", interval(self.bounds, "bounds"))
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import fields
 from typing import Any, ClassVar
 
@@ -16,6 +17,9 @@ from dprad.numerics.arrays import Column, FloatArray, IntArray
 # Steps of a whole number (buckets, members of a set) that a search for the noise considers; beyond
 # them it changes by less than a hundred-thousandth at each.
 MOST_EDGES = 100_000
+
+# A channel computed on demand: a block of its size x outputs matrix, by codes and outputs.
+Entries = Callable[[slice | IntArray, slice], FloatArray]
 
 
 class Categorical(Mechanism):
@@ -51,6 +55,15 @@ class Finite(Categorical):
         codes, outputs = np.arange(self.size)[rows], np.arange(columns.start, columns.stop)
         return np.exp(self.log_likelihood(outputs, codes[:, None]))
 
+    @property
+    def light(self) -> bool:
+        """Whether it is soon sent to another machine."""
+        return True
+
+    def part(self, columns: slice) -> Entries:
+        """The entries of some outputs, which are then counted from 0."""
+        return shifted(self.entries, columns.start)
+
     def understood(self, outputs: Any, support: Column) -> Any:  # noqa: ARG002
         """Output numbers."""
         codes = np.asarray(outputs)
@@ -68,6 +81,11 @@ class Finite(Categorical):
         if not inside or codes.max(initial=0) >= self.count:
             raise DpradError(f"outputs of {name} are numbers from 0 to {self.count - 1}.")
         return codes.astype(np.intp)
+
+
+def shifted(entries: Entries, start: int) -> Entries:
+    """The same, with outputs counted from `start`."""
+    return lambda rows, columns: entries(rows, slice(columns.start + start, columns.stop + start))
 
 
 def check_parameters(mechanism: Any, *, highest: float = math.inf) -> None:

@@ -1,14 +1,16 @@
-"""Channel: any mechanism with finitely many outputs, given as a matrix."""
+"""Channel: any mechanism with finitely many outputs, given as a matrix, or as a file of it."""
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
 from dprad.errors import DpradError
-from dprad.mechanisms.categorical import Finite, categories
+from dprad.mechanisms.categorical import Entries, Finite, categories
+from dprad.mechanisms.stored import Stored
 from dprad.model.guarantees import REPLACE_ONE, Guarantee, Profile, PureDP
 from dprad.numerics.arrays import BoolArray, FloatArray, IntArray
 from dprad.runtime.memory import block
@@ -29,7 +31,8 @@ class Channel(Finite):
     ----------
     matrix
         ``matrix[z, o]`` is the probability of output o given record z, with rows in the order of
-        the support.
+        the support. Or the path of a NumPy file (``numpy.save``) of it, which may be larger than
+        the memory: a part of its columns is read at a time.
 
     Examples
     --------
@@ -39,12 +42,16 @@ class Channel(Finite):
     """
 
     matrix: FloatArray = field(repr=False)
+    _file: Stored | None = field(default=None, init=False, repr=False)
 
     method: ClassVar = "sum over the channel"
 
     def __post_init__(self) -> None:
+        matrix: Any = self.matrix
+        if isinstance(matrix, (str, os.PathLike)):
+            object.__setattr__(self, "_file", Stored.of(matrix))
         try:
-            matrix = np.asarray(self.matrix, dtype=float)
+            matrix = np.asarray(matrix, dtype=float) if self._file is None else self._file.matrix
         except (TypeError, ValueError):
             raise DpradError("matrix must be a table of numbers.") from None
         if matrix.ndim != 2 or 0 in matrix.shape:
@@ -53,8 +60,7 @@ class Channel(Finite):
                 f"{matrix.shape}."
             )
         # by rows, to avoid a second matrix
-        sums = matrix.sum(axis=1)
-        least = matrix.min(axis=1)
+        sums, least = self._file.rows() if self._file else (matrix.sum(axis=1), matrix.min(axis=1))
         bad = np.flatnonzero(~((least >= 0) & (np.abs(sums - 1.0) <= ROW_TOLERANCE)))
         if bad.size:
             row = int(bad[0])
@@ -66,6 +72,10 @@ class Channel(Finite):
                 "Rows are records, columns are outputs."
             )
         object.__setattr__(self, "matrix", matrix)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A file travels as its path."""
+        return (Channel, (self.matrix,)) if self._file is None else (_opened, (self._file,))
 
     @property
     def size(self) -> int:  # type: ignore[override]
@@ -99,6 +109,17 @@ class Channel(Finite):
 
         """
         return np.asarray(self.matrix[rows, columns])
+
+    @property
+    def light(self) -> bool:
+        """A file is not sent."""
+        return self._file is not None
+
+    def part(self, columns: slice) -> Entries:
+        """The entries of some outputs, which are then counted from 0; of a file, read once."""
+        file = self._file
+        some = self.matrix[:, columns] if file is None else file.block(slice(None), columns)
+        return lambda rows, within: some[rows, within]
 
     @property
     def guarantee(self) -> Guarantee:
@@ -148,6 +169,15 @@ class Channel(Finite):
     def describe(self) -> dict[str, Any]:
         """Plain words and numbers, for output."""
         return {"kind": "Channel", "records": self.size, "outputs": int(self.matrix.shape[1])}
+
+
+def _opened(file: Stored) -> Channel:
+    """A channel whose rows were checked before."""
+    file.check()
+    channel = object.__new__(Channel)
+    object.__setattr__(channel, "_file", file)
+    object.__setattr__(channel, "matrix", file.matrix)
+    return channel
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -7,6 +7,9 @@ inspects the attributes of an object.
 
 from __future__ import annotations
 
+import functools
+import inspect
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
@@ -24,6 +27,7 @@ from dprad.numerics.arrays import Column, FloatArray
 def as_mechanism(subject: Any, who: str, *, also: str = "") -> Mechanism:
     """`subject` as a mechanism, or a `DpradError` that says what `who` takes (and `also`)."""
     if isinstance(subject, Mechanism):
+        _check_own(type(subject))
         return subject
     if isinstance(subject, type):
         name = subject.__name__
@@ -38,15 +42,63 @@ def as_mechanism(subject: Any, who: str, *, also: str = "") -> Mechanism:
     )
 
 
+def _check_own(kind: type) -> None:
+    """Refuse a class that draws otherwise than the mechanism of ours that it is derived from: the
+    answers of that one would be given for it.
+    """
+    below = list(itertools.takewhile(lambda c: not _home(c), kind.__mro__))
+    if not below:
+        return
+    base = kind.__mro__[len(below)]
+    changed = {"sample", "log_likelihood", "entries"} & {n for c in below for n in vars(c)}
+    if changed and base is not Mechanism and not inspect.isabstract(base):
+        raise DpradError(
+            f"{kind.__name__} changes {' and '.join(sorted(changed))} of {base.__name__}, but "
+            "would be taken for one. Derive it from dprad.mechanisms.Mechanism."
+        )
+
+
+def _home(kind: type) -> bool:
+    return kind.__module__.startswith("dprad.mechanisms.")
+
+
 def as_subject(run: Any, vectorised: bool) -> Mechanism:
     """What is audited: a mechanism, an object with `sample` or `randomise`, or a function."""
     if isinstance(run, Mechanism):
         return run
+    if inspect.isroutine(run) or isinstance(run, functools.partial):  # whatever it has besides
+        return BlackBox(run, vectorised=vectorised)
     if not isinstance(run, type) and hasattr(run, "sample"):
         return Foreign(run)
     if hasattr(run, "randomise"):
         return BlackBox(run.randomise, vectorised=False)
     return BlackBox(run, vectorised=vectorised)
+
+
+def not_called(subject: Mechanism) -> str:
+    """What an audited object could be called by, too, but is not; empty if nothing."""
+    run = subject.run if isinstance(subject, BlackBox) else None
+    thing: Any = getattr(run, "__self__", None) if run is not None else subject
+    used = "sample" if run is None else str(getattr(run, "__name__", ""))
+    thing = thing.inner if isinstance(thing, Foreign) else thing
+    routes = {"sample": "sample", "randomise": "randomise", "__call__": "a call of itself"}
+    if used not in routes or thing is None or ours(subject):
+        return ""
+    others = [said for name, said in routes.items() if name != used and hasattr(thing, name)]
+    if not others:
+        return ""
+    return f"called was the method {used} of the object, not {' and not '.join(others)}"
+
+
+def ours(mechanism: Mechanism) -> bool:
+    """Whether it, with all its parts, is a mechanism of this package: it draws as it says."""
+    if isinstance(mechanism, (BlackBox, Foreign)) or not is_dataclass(mechanism):
+        return False
+    if not type(mechanism).__module__.startswith("dprad.mechanisms."):
+        return False
+    held = (getattr(mechanism, f.name, None) for f in fields(mechanism))
+    parts = (part for value in held for part in (value if isinstance(value, tuple) else (value,)))
+    return all(ours(part) for part in parts if isinstance(part, Mechanism))
 
 
 def by_epsilon(mechanism: Mechanism) -> Callable[[float], Mechanism] | None:
@@ -100,7 +152,13 @@ class Foreign(Mechanism):
                 f"a {self.name} does not say what it reads from a record: give it a size (category "
                 "codes) or a method reads(values)."
             )
-        return np.asarray(reads(question.values()))
+        found = np.asarray(reads(question.values()))
+        if found.ndim != 1 or len(found) != question.prior.size:
+            raise DpradError(
+                f"reads of {self.name} must return one value per record ({question.prior.size:,}), "
+                f"but returned an array of shape {found.shape}."
+            )
+        return found
 
     def sample(self, records: Any, rng: np.random.Generator) -> Any:
         """One output per record."""

@@ -228,17 +228,34 @@ class DiscreteGaussian(_Normal, WholeNoise):
         inside = -x * x / 2 - _log_total(self.sigma)
         if self.clamp is None:
             return np.asarray(inside)
+        low, high = self.clamp
+        with np.errstate(divide="ignore"):
+            left, right = np.log(self.above(v - t)), np.log(self.above(t - v))
+        return np.asarray(np.where(t <= low, left, np.where(t >= high, right, inside)))
+
+    def above(self, numbers: Any) -> FloatArray:
+        """The probability that the noise is at least so large.
+
+        Parameters
+        ----------
+        numbers
+            Whole numbers.
+
+        Returns
+        -------
+        ndarray
+            Probabilities; those below one half have all their digits.
+
+        Examples
+        --------
+        >>> float(DiscreteGaussian(sigma=1.0).above(-100))
+        1.0
+
+        """
         tail = _tail(self.sigma)
         reach = len(tail) // 2 - 1
-
-        def beyond(k: FloatArray) -> FloatArray:
-            with np.errstate(divide="ignore"):
-                return np.asarray(np.log(tail[np.clip(k + reach, 0, 2 * reach + 1).astype(int)]))
-
-        low, high = self.clamp
-        return np.asarray(
-            np.where(t <= low, beyond(v - t), np.where(t >= high, beyond(t - v), inside))
-        )
+        at = np.clip(np.asarray(numbers) + reach, 0, 2 * reach + 1).astype(int)
+        return np.asarray(tail[at])
 
     def probabilities(self) -> FloatArray:
         """Probabilities of the noise -r .. r, beyond which floats underflow.

@@ -43,6 +43,9 @@ class Audit(Result):
         shown it; None if no epsilon: then nothing could have been found.
     carried
         Which learners the bets came from, and their shares.
+    differ
+        The coordinates of the outputs that differ clearly between the two records, most first (up
+        to three): by their places, within `show_records` by their names.
     notes
         Remarks on the audit.
     trace
@@ -83,6 +86,7 @@ class Audit(Result):
     wealth: tuple[tuple[int, float], ...]
     would_find: float | None
     carried: tuple[tuple[str, float], ...]
+    differ: tuple[str, ...]
     sequential: bool
     claim: dict[str, Any]
     threat: dict[str, Any]

@@ -18,7 +18,7 @@ from dprad.model.parameters import TURNED
 
 if TYPE_CHECKING:
     from dprad.model.comparisons import Comparison
-    from dprad.model.results import Risk, WorstPrior
+    from dprad.model.results import Risk
 
 MEASURES = {
     "rad": "extra risk",
@@ -282,19 +282,6 @@ def aligned(cells: list[tuple[str, ...]]) -> str:
     return "\n".join([*lines, "* nothing else here has both less risk and less error"])
 
 
-def worst(result: WorstPrior) -> str:
-    """Lower and upper bound on the worst case, and how far the search went."""
-    sure = below(result.risk.interval[0])
-    estimate = ", estimated" if result.risk.kind == "estimate" else ""
-    tried = "1 prior was" if result.tried == 1 else f"{result.tried:,} priors were"
-    end = "; then the search was stopped, so a riskier one may be near" if result.stopped else ""
-    return (
-        f"The extra risk of the worst prior is between {sure} and {above(result.bound.rad)}: a "
-        f"prior was found with extra risk {result.risk.rad:.4f}{estimate}, and no prior exceeds "
-        f"{above(result.bound.rad)} ({result.bound.method}). {tried} tried{end}."
-    )
-
-
 def below(value: float) -> str:
     """Four digits, rounded down."""
     return f"{math.floor(value * 1e4 + 1e-9) / 1e4:g}"
@@ -388,7 +375,7 @@ def share(probability: float) -> str:
 def above(value: float, digits: int = 4) -> str:
     """Rounded up to this many decimals; to two significant digits if the value is small."""
     if 0 < value < 10.0 ** (1 - digits):
-        places = 1 - math.floor(math.log10(value))
+        places = min(1 - math.floor(math.log10(value)), 308)
         return f"{math.ceil(value * 10**places - 1e-6) / 10**places:.1e}"
     text = f"{math.ceil(value * 10**digits - 1e-6) / 10**digits:.{digits}f}"
     return trimmed(text) if digits == 4 else text

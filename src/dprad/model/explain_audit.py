@@ -10,10 +10,13 @@ from dprad.model.explain import above, below, trimmed
 if TYPE_CHECKING:
     from dprad.model.audits import Audit
 
+# Percent: what is next to certain is not certain.
+SURE = 100 - 1e-10
+
 
 def audit(result: Audit) -> str:
     """The verdict, its basis, and what is only an estimate."""
-    level = f"{100 * result.confidence:.4g}%"
+    level = f"{min(100 * result.confidence, SURE):.12g}%"
     lost = f", delta = {result.delta:g}" if result.delta else ""
     whom = "added or removed" if result.in_out else "replaced"
     if result.verdict == "violated" and result.epsilon_lower <= result.epsilon_claimed:
@@ -56,6 +59,11 @@ def audit(result: Audit) -> str:
             f"{result.epsilon_estimate:.3f} ({low} to {high}). This estimate refutes nothing."
         )
     lines.append(_counted(result))
+    if result.differ:
+        lines.append(
+            "What differs most between the two, of all that outputs hold: "
+            f"{'; '.join(result.differ)}."
+        )
     lines += [f"Note: {note}." for note in result.notes]
     return "\n".join(lines)
 
@@ -75,8 +83,9 @@ def _counted(result: Audit) -> str:
 def _nothing(result: Audit, whom: str, level: str) -> str:
     """An audit that could not have failed says nothing."""
     said = (
-        f"Cannot be told: {result.trials:,} runs are too few to find a violation of epsilon = "
-        f"{result.epsilon_claimed:.6g}, however large {whom}. This says nothing about the claim."
+        f"Cannot be told: {result.trials:,} runs are too few for this audit to find a violation of "
+        f"epsilon = {result.epsilon_claimed:.6g}, however large {whom}. This says nothing about "
+        "the claim."
     )
     if result.epsilon_lower > 0:
         said += f" They refute epsilon below {below(result.epsilon_lower)} at {level} confidence."
@@ -86,8 +95,9 @@ def _nothing(result: Audit, whom: str, level: str) -> str:
 def _how_hard(result: Audit) -> str:
     """What a consistent audit would have found, and how near it was."""
     assert result.would_find is not None
+    lost = f" (delta = {result.delta:g})" if result.delta else ""
     found = (
-        f"A violation with epsilon {above(result.would_find)} or more would have been found "
+        f"A violation with epsilon {above(result.would_find)} or more{lost} would have been found "
         "if every call had shown it; one that shows rarely, or that was not learned, may be larger."
     )
     runs, wealth = result.wealth[-1] if result.wealth else (0, 0.0)

@@ -1,4 +1,4 @@
-"""A calibration as plain sentences."""
+"""A calibration, and a search for the worst prior, as plain sentences."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from dprad.model.explain import (
     MEASURES,
+    above,
     amount,
+    below,
     beside,
     doubtful,
     people,
@@ -17,7 +19,10 @@ from dprad.model.explain import (
 )
 
 if TYPE_CHECKING:
-    from dprad.model.results import Calibration
+    from dprad.model.results import Calibration, WorstPrior
+
+# Beyond a bound by more than rounding.
+ROUNDING = 1e-9
 
 
 def calibration(plan: Calibration) -> str:
@@ -34,9 +39,10 @@ def calibration(plan: Calibration) -> str:
     ]
     if plan.risk.any_prior is not None and plan.measure in ("rad", "worst"):
         lines.append(
-            "It is enough for every population: too many rows are the only ones of their kind, so "
-            "the table says little about its own. Fewer columns or coarser values may need less "
-            "noise, and so may a table that is the whole population, if you say so."
+            "It is enough for every population: the table says little about its own, since too "
+            "many rows are the only ones of their kind, or few rows count. Fewer columns, coarser "
+            "values or more rows may need less noise, and so may a table that is the whole "
+            "population, if you say so."
         )
     if plan.error is not None and math.isfinite(plan.error):
         lines.append(f"The noise stays within {amount(plan.error)} in 95 of 100 cases.")
@@ -57,3 +63,24 @@ def _tightness(plan: Calibration) -> str:
     if kind == "estimate":
         return "The risk is estimated: slightly less noise may suffice; more trials would show."
     return "Less noise is not known to keep it."
+
+
+def worst(result: WorstPrior) -> str:
+    """Lower and upper bound on the worst case, and how far the search went; or that they contradict
+    each other.
+    """
+    sure, most = result.risk.interval[0], above(result.bound.rad)
+    estimate = ", estimated" if result.risk.kind == "estimate" else ""
+    tried = "1 prior was" if result.tried == 1 else f"{result.tried:,} priors were"
+    end = "; then the search was stopped, so a riskier one may be near" if result.stopped else ""
+    if sure > result.bound.rad + ROUNDING:
+        return (
+            f"The guarantee is wrong, or the likelihood is: a prior was found with extra risk "
+            f"{result.risk.rad:.4f}{estimate}, at least {below(sure)}, and the guarantee allows at "
+            f"most {most} ({result.bound.method}). {tried} tried{end}."
+        )
+    return (
+        f"The extra risk of the worst prior is between {below(sure)} and {most}: a "
+        f"prior was found with extra risk {result.risk.rad:.4f}{estimate}, and no prior exceeds "
+        f"{most} ({result.bound.method}). {tried} tried{end}."
+    )

@@ -47,7 +47,8 @@ class Group(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """The group as plain data."""
-        return {f: getattr(self, f) for f in self.__slots__} | {"interval": list(self.interval)}
+        plain = {f: getattr(self, f) for f in self.__slots__}
+        return plain | {"name": _plain(self.name), "interval": list(self.interval)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -120,3 +121,10 @@ def _row(group: Group) -> tuple[str, ...]:
 def named(name: Any) -> str:
     """The name of a group as text."""
     return ", ".join(str(part) for part in name) if isinstance(name, tuple | list) else str(name)
+
+
+def _plain(name: Any) -> Any:
+    """As JSON has it: dates, times, decimals and bytes are text."""
+    if isinstance(name, tuple | list):
+        return [_plain(part) for part in name]
+    return name if name is None or isinstance(name, bool | int | float | str) else str(name)

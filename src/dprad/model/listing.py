@@ -11,6 +11,8 @@ import numpy as np
 from dprad.numerics.arrays import Column, FloatArray, unlike
 from dprad.runtime.memory import need
 
+# Most values that are equally likely: numbers beyond are not whole in floating point.
+MOST = 2**53
 # Bytes per record while a question is answered.
 RECORD = 180
 
@@ -40,6 +42,11 @@ class Listed:
     def unlike(self) -> float:
         """Probability that two draws differ, without cancellation."""
         return unlike(self.probabilities)
+
+    @property
+    def alone(self) -> bool:
+        """Whether one record is all there is."""
+        return int(np.count_nonzero(self.probabilities)) == 1
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -89,6 +96,11 @@ class Equal:
     def unlike(self) -> float:
         """Probability that two draws differ."""
         return (self.size - 1) / self.size
+
+    @property
+    def alone(self) -> bool:
+        """Whether one value is all there is."""
+        return self.size == 1
 
     @property
     def ends(self) -> tuple[float, float]:

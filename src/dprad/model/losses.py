@@ -1,9 +1,10 @@
 """When a guess counts: the named losses, declared once.
 
-A loss says which guesses are right about which target values at a tolerance eta, in one of three
+A loss says which guesses are right about which target values at a tolerance eta, in one of four
 forms: each value is hit only by itself (`EQUAL`), by an interval of the sorted values
-(`Intervals`), or as a sparse matrix says (`Pairs`). Threats, the command line, scenario files and
-texts all use this table: a new loss is a function and a line in `LOSSES`.
+(`Intervals`), as a sparse matrix says (`Pairs`), or by the places near it (`Near`). Threats, the
+command line, scenario files and texts all use this table: a new loss is a function and a line in
+`LOSSES`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 
 from dprad.data.tables import not_numbers
 from dprad.errors import DpradError
-from dprad.model.near import within
+from dprad.model.near import Near
 from dprad.numerics.arrays import Column, FloatArray, IntArray
 from dprad.runtime.memory import need
 
@@ -38,17 +39,13 @@ class Intervals:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pairs:
-    """``matrix[t, g]`` says whether guess g is right about target t; sparse.
-
-    Where it is `symmetric`, it says so, and need not be turned.
-    """
+    """``matrix[t, g]`` says whether guess g is right about target t; sparse."""
 
     matrix: Any
-    symmetric: bool = False
 
 
 EQUAL = None
-Hits = Intervals | Pairs | None
+Hits = Intervals | Pairs | Near | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +91,8 @@ def _relative(values: Any, columns: tuple[str, ...], eta: float) -> Hits:
 
 
 def _haversine(values: Any, columns: tuple[str, ...], eta: float) -> Hits:
-    """Pairs of places within eta metres, found by the leaves of a tree on the sphere."""
-    return Pairs(within(*_places(values, columns), eta, affordable), symmetric=True)
+    """Places within eta metres of each other."""
+    return Near.of(*_places(values, columns), eta)
 
 
 def _places(values: Any, columns: tuple[str, ...]) -> tuple[FloatArray, FloatArray]:

@@ -34,6 +34,9 @@ class Missing:
         ``"keep"`` or ``"drop"``.
     single
         Share of the rows that count, by weight, that are the only ones of their kind.
+    worth
+        How many rows of equal weight would tell as much (Kish's effective number); None if weights
+        are equal.
 
     Examples
     --------
@@ -47,11 +50,14 @@ class Missing:
     dropped: int
     policy: str
     single: float = 0.0
+    worth: float | None = None
 
     def doubt(self, rows: int) -> str:
         """Why so many rows say little about the population; roughly, and empty if they may do."""
         if rows < FEW:
             return f"there are fewer than {FEW} rows"
+        if self.worth is not None and not self.worth >= FEW:
+            return f"few rows weigh most: they tell as much as fewer than {FEW} of equal weight"
         if self.single <= ALONE:
             return ""
         share = round(self.single * 20) * 5
@@ -87,6 +93,7 @@ def settled(
     arrays: Sequence[Column],
     weights: FloatArray,
     rows: IntArray,
+    squares: FloatArray,
     policy: str,
 ) -> tuple[list[Column], FloatArray, Missing]:
     """The distinct records that count and their weights, and what was missing. O(m) per column."""
@@ -106,11 +113,19 @@ def settled(
             "every row has a missing value, so missing='drop' leaves none. Choose fewer columns."
         )
     single = float(weights[kept & (rows == 1)].sum() / (weights[kept].sum() or 1.0))
-    missing = Missing(counts, int(rows.sum()), int(rows[~kept].sum()), policy, single)
+    worth = None if squares is weights else _worth(weights[kept], squares[kept])
+    missing = Missing(counts, int(rows.sum()), int(rows[~kept].sum()), policy, single, worth)
     if not missing.dropped:
         return list(arrays), weights, missing
     # without missing values a column may be numeric again
     return [array(a[kept].tolist()) for a in arrays], weights[kept], missing
+
+
+def _worth(weights: FloatArray, squares: FloatArray) -> float:
+    """The square of the sum over the sum of squares; 0 if these are beyond floating point."""
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        found = float(np.square(weights.sum()) / squares.sum())
+    return found if np.isfinite(found) else 0.0
 
 
 def _refusal(counts: Sequence[tuple[str, int]], rows: int) -> str:

@@ -18,9 +18,9 @@ import numpy as np
 from dprad.data.files import Limits
 from dprad.data.tables import count
 from dprad.data.text import Written
-from dprad.errors import DpradError, column, one_of, whole
+from dprad.errors import DpradError, check_columns, column, one_of, whole
 from dprad.model.continuous import between, continuous_range
-from dprad.model.listing import Equal, Listed, alike
+from dprad.model.listing import MOST, Equal, Listed, alike
 from dprad.model.missing import POLICIES, Missing, settled
 from dprad.model.records import normalised, split, weights_of
 from dprad.numerics.arrays import Column, FloatArray
@@ -81,7 +81,7 @@ class Prior:
         0.25
 
         """
-        m = whole(size, "size", low=1, hint="It is the number of possible values.")
+        m = whole(size, "size", low=1, high=MOST, hint="It is the number of possible values.")
         return cls(("value",), Equal(m))
 
     @classmethod
@@ -223,10 +223,10 @@ class Prior:
         """
         one_of(missing, "missing", POLICIES)
         written = Written.of(encoding, decimal)
-        names, arrays, weights, rows = count(
+        names, arrays, weights, rows, squares = count(
             data, columns=columns, weight=weight, glob=glob, limits=limits, written=written
         )
-        arrays, weights, gaps = settled(names, arrays, weights, rows, missing)
+        arrays, weights, gaps = settled(names, arrays, weights, rows, squares, missing)
         prior = cls._of(tuple(names), arrays, weights, domain)
         left = gaps.rows - gaps.dropped
         return replace(prior, rows=left, missing=gaps, whole=whole)
@@ -284,6 +284,7 @@ class Prior:
         weights: FloatArray,
         domain: Iterable[Any] | Mapping[str, Iterable[Any]] | None = None,
     ) -> Prior:
+        check_columns(columns)
         return cls(columns, Listed(*normalised(columns, arrays, weights, domain)))
 
     # -- properties ----------------------------------------------------------------------------
@@ -331,13 +332,13 @@ class Prior:
     @property
     def doubt(self) -> str:
         """Why the counted rows say little about the population; empty if nothing speaks against
-        them, or if they are all of it.
+        them, or if they are all of it. One value alone does wherever it comes from.
         """
-        if self.whole or self.missing is None:
+        if self.whole or self.records is None:
             return ""
-        if self.size == 1:
-            return "all rows are alike"
-        return self.missing.doubt(self.rows or 0)
+        if self.records.alone:
+            return "it has only one value" if self.missing is None else "all rows are alike"
+        return "" if self.missing is None else self.missing.doubt(self.rows or 0)
 
     def cells(self, edges: FloatArray) -> FloatArray:
         """Probabilities of the cells between ascending edges, for a continuous prior."""

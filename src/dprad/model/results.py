@@ -358,4 +358,4 @@ class WorstPrior(Result):
         return {"prior": [list(row) for row in table], **plain, **done}
 
     def __str__(self) -> str:
-        return explain.worst(self)
+        return explain_plan.worst(self)

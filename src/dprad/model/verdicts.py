@@ -10,6 +10,8 @@ from dprad.model import explain
 from dprad.model.results import Risk
 
 Outcome = Literal["accepted", "exceeded", "cannot be told"]
+# Of a limit that holds for fewer attackers than should be asked about.
+NARROW = "Accepted for the attackers of the scenario only"
 WORDS: dict[str, str] = {
     "accepted": "Accepted",
     "exceeded": "Not accepted",
@@ -110,6 +112,11 @@ def sure(risk: Risk, limit: float, *, worst: bool) -> bool:
     return holds and not risk.doubts
 
 
+def headed(verdict: Verdict, unasked: str) -> str:
+    """The word of a verdict: narrower, if what nobody asked about is said with it."""
+    return NARROW if unasked and verdict.outcome == "accepted" else verdict.word
+
+
 def broken(refuted: Sequence[str]) -> str:
     """What follows from promises that an audit refuted."""
     return (
@@ -130,7 +137,7 @@ def judge(
     """
 
     def outcome(risk: Risk) -> Outcome:
-        if upper(risk, worst=worst) > limit:
+        if not upper(risk, worst=worst) <= limit:
             return "exceeded"
         return "accepted" if sure(risk, limit, worst=worst) else "cannot be told"
 

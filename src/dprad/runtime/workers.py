@@ -19,6 +19,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,23 @@ DEATHS = 3
 # Libraries that would each use all processors.
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
+_crew: ContextVar[int] = ContextVar("crew", default=1)
+
+
+@contextmanager
+def crew(workers: int) -> Iterator[None]:
+    """Within, solvers spread very large sums over this many workers."""
+    before = _crew.set(workers)
+    try:
+        yield
+    finally:
+        _crew.reset(before)
+
+
+def hands() -> int:
+    """The number of workers for what is solved now."""
+    return _crew.get()
+
 
 def stream(
     work: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], workers: int, *, threads: bool
@@ -52,7 +70,7 @@ def stream(
     if share is not None or records_shown():
         limit = None if share is None else max(LEAST, share / workers)
         work = partial(_within, limit, records_shown(), work)
-    if _elsewhere():
+    if elsewhere():
         yield from _joblib(work, tasks, workers)
     elif threads:
         with ThreadPoolExecutor(workers) as pool:
@@ -212,7 +230,7 @@ def pickled(thing: Any) -> bytes:
 
 
 # -- other backends --------------------------------------------------------------------------------
-def _elsewhere() -> bool:
+def elsewhere() -> bool:
     """Whether joblib is configured to run elsewhere than on this machine."""
     if "joblib" not in sys.modules:
         return False  # joblib was never imported, so it was not configured

@@ -11,6 +11,7 @@ from dprad import bounds
 from dprad.errors import DpradError, number, whole
 from dprad.exact import Sampling, solve, solve_continuous
 from dprad.exact.even import answers, own_even, solve_even
+from dprad.exact.likelihood import remembered
 from dprad.exact.own import Own, own_risks, promise_of, promised_tv
 from dprad.game.game import Classes, Even, Game, play
 from dprad.game.query import Query
@@ -26,11 +27,14 @@ from dprad.model.threats import Threat
 from dprad.numerics.arrays import complements
 from dprad.numerics.random import Seed, seed
 from dprad.runtime.memory import limit
+from dprad.runtime.workers import crew
+from dprad.verbs.alike import alike
 
 # Draws of an estimate, if the interval then reaches no further than this to both sides.
 DRAWS, AIM = 20_000, 0.001
 _INFORMED = "The attacker may know every other record, the prior and the mechanism."
 _FORCED = "The attacker must always guess; one who may pass can gain more."
+_SAMPLE = "The prior describes the population"
 _INDEPENDENT = "Records of different people are independent draws from the prior."
 _FREE = "Nothing is assumed about the population: the number holds for every prior."
 _PROMISE = "The promise is kept; this is not tested here."
@@ -44,6 +48,7 @@ _FIXED = "The releases are fixed beforehand: none was chosen after another one w
 _IMPLEMENTED = "The implementation draws exactly from the mechanism's distribution."
 
 
+@remembered()
 def assess(
     subject: Any,
     *,
@@ -80,7 +85,8 @@ def assess(
     rng
         Seed, `SeedSequence` or `Generator`. The same seed gives the same result.
     workers
-        Number of threads for the draws. It does not change the result.
+        Number of threads, for draws and for sums over very many outputs. It does not change the
+        result.
     memory
         Memory limit, in bytes or as "500 MB"; default: what the machine has. A tighter limit is
         slower. A question that does not fit raises a `DpradError`.
@@ -103,7 +109,7 @@ def assess(
 
     """
     sampling = sampled(trials, confidence, rng, workers)
-    with limit(memory):
+    with limit(memory), crew(sampling.workers):
         return answer(subject, Question.of(prior, threat, query), sampling)
 
 
@@ -122,6 +128,16 @@ def answer(subject: Any, question: Question, sampling: Sampling, *, own: bool = 
     """The risk of a guarantee or a mechanism, for a prepared question; also of one person if `own`
     is asked for.
     """
+    risk = _answered(subject, question, sampling, own)
+    reason = alike(subject, question, risk)
+    if not reason:
+        return risk
+    said = (_doubtful(reason) if _SAMPLE in s else s for s in risk.assumptions)
+    promise = subject if isinstance(subject, Guarantee) else None
+    return _free(replace(risk, assumptions=tuple(said)), promise, question)
+
+
+def _answered(subject: Any, question: Question, sampling: Sampling, own: bool) -> Risk:
     if isinstance(subject, Guarantee):
         if question.query is not None:
             raise DpradError("query says what a mechanism reads; leave it out for a guarantee.")
@@ -146,8 +162,10 @@ def _doubted(risk: Risk, promise: Guarantee | None, question: Question) -> Risk:
     """With what holds for every prior, where this one is doubtful; of a group, that of one person:
     it may consist of one.
     """
-    if not question.prior.doubt:
-        return risk
+    return _free(risk, promise, question) if question.prior.doubt else risk
+
+
+def _free(risk: Risk, promise: Guarantee | None, question: Question) -> Risk:
     if promise is None:
         return replace(risk, any_prior=(1.0, 1.0))
     most = promise.replace_one().tv
@@ -355,15 +373,19 @@ def _described(prior: Prior) -> str:
     if prior.kind == "unknown":
         return _FREE
     if prior.doubt:
-        return (
-            f"The prior describes the population. Doubtful here: {prior.doubt}, so the prior "
-            "describes the sample rather than the population, and the risk may be higher. Choose "
-            "fewer columns or coarser values, or count more rows."
-        )
-    said = "The prior describes the population; counted from a sample, it is an estimate."
+        return _doubtful(prior.doubt)
+    said = f"{_SAMPLE}; counted from a sample, it is an estimate."
     if prior.rows is None:
         return said
     return f"{said} Each row is one person: whoever has several is exposed more."
+
+
+def _doubtful(reason: str) -> str:
+    return (
+        f"{_SAMPLE}. Doubtful here: {reason}, so the prior describes the sample rather than the "
+        "population, and the risk may be higher. Choose fewer columns or coarser values, or count "
+        "more rows."
+    )
 
 
 def _normalised(rad: float, question: Question) -> float:

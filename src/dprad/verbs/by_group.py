@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from dprad.data.tables import array, codes, joint_codes
-from dprad.errors import DpradError, column, told
+from dprad.errors import DpradError, column, flat, told
 from dprad.exact import Sampling
+from dprad.exact.likelihood import remembered
 from dprad.game.game import Classes
 from dprad.game.query import Query
 from dprad.game.question import Question
@@ -38,6 +39,7 @@ VALUES, BANDS = 25, 10
 MOST = 1_000
 
 
+@remembered()
 def by_group(
     subject: Any,
     *,
@@ -120,7 +122,8 @@ def asked_by(
         threat = replace(question.threat, group=_member(label == g))
         posed = Question.of(question.prior, threat, question.query)
         risk = answer(subject, posed, sampling)
-        groups.append(_group(names[g], float(share[g]), risk))
+        name = flat(names[g]) if isinstance(names[g], str) else names[g]
+        groups.append(_group(name, float(share[g]), risk))
     groups.sort(key=lambda group: -group.interval[1])
     return Groups(groups=tuple(groups), overall=overall, method=overall.method)
 
@@ -185,6 +188,8 @@ def _labels(prior: Prior, by: By) -> tuple[list[Any], IntArray]:
         code, values = codes(given)
         return values.tolist(), code
     columns = [by] if isinstance(by, str) else list(by)
+    if not columns:
+        raise DpradError("by must name at least one column, but is empty.")
     chosen = [column(c, prior.columns, name="by") for c in columns]
     parts = [banded(prior.column(c), prior.table) for c in chosen]
     if len(parts) == 1:

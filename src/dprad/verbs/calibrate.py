@@ -24,6 +24,7 @@ from dprad.errors import (
     one_of,
 )
 from dprad.exact import Sampling
+from dprad.exact.likelihood import remembered
 from dprad.game.query import Query
 from dprad.game.question import Question
 from dprad.mechanisms.base import Mechanism
@@ -56,6 +57,7 @@ CHECKS, LONGER, MOST_DRAWS = 40, 10, 2_000_000
 FURTHER, NEARBY = 1e-3, 0.05
 
 
+@remembered()
 def calibrate(
     family: Callable[..., Any],
     *,

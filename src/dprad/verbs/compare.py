@@ -8,6 +8,7 @@ from typing import Any
 
 from dprad.errors import DpradError
 from dprad.exact import Sampling
+from dprad.exact.likelihood import remembered
 from dprad.game.query import Query
 from dprad.game.question import Question
 from dprad.mechanisms.foreign import as_mechanism
@@ -24,6 +25,7 @@ from dprad.verbs.assess import answer, sampled
 _Row = tuple[Any, Risk, float | None, float | None]
 
 
+@remembered()
 def compare(
     mechanisms: Iterable[Any] | Mapping[str, Any],
     *,

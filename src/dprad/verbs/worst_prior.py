@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from dprad.errors import DpradError, whole
+from dprad.exact.likelihood import remembered
 from dprad.game.question import Question
 from dprad.mechanisms.base import Mechanism
 from dprad.mechanisms.foreign import as_mechanism
@@ -45,6 +46,7 @@ STEPS = (0.5, 0.2, 0.05, 0.01, 0.002)
 FINE = (*STEPS[2:], 4e-4, 1e-4)
 
 
+@remembered()
 def worst_prior(
     mechanism: Any,
     *,

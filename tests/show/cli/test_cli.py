@@ -341,7 +341,7 @@ def test_audit(capsys, module, tmp_path):
         "--state", tmp_path / "state",
     )  # fmt: skip
     found = json.loads(out)
-    assert code == 0 and found["verdict"] == "consistent" and found["trials"] == 4000
+    assert code == 0 and found["verdict"] == "consistent" and found["trials"] == 3000
     assert found["epsilon_interval"][0] < 2.45 and (tmp_path / "state").exists()
     code, out, _ = run(capsys, "audit", f"{module}:box", "--claim", 1, *usual, "--sequential")
     assert code == 1 and "refute" not in out

@@ -21,6 +21,7 @@ from dprad.show.report.published import published
 from dprad.show.scenario import answer
 from dprad.show.scenario.file import parse
 from dprad.verbs.attackers import standard
+from effort import some
 from show.web.conftest import BROWSER, free_port, served
 
 sync_api = pytest.importorskip("playwright.sync_api")
@@ -434,7 +435,7 @@ def test_the_chart_is_that_of_the_population(page):
     """Populations that are dropped leave their address to others; their lines must not be drawn."""
     page.select_option("#population", "uniform")
     drawn = {}
-    for size in (2, 50, 3, 60, 2, 50, 3, 60):
+    for size in (2, 50, 3, 2, 50, 3)[: some(6, 5)]:
         page.fill("#size", str(size))
         page.wait_for_function(
             f"document.querySelector('#command')?.innerText.includes('--uniform {size} ')"

@@ -6,6 +6,7 @@ import html
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from dprad import DpradError, Prior, Threat, assess, patients
@@ -19,6 +20,7 @@ from dprad.show.web.drawn import so_far
 from dprad.show.web.population import PROMISE, from_file, of_scenario, picked, released, toml_of
 from dprad.show.web.question import Question, Told
 from dprad.verbs.attackers import standard
+from effort import part_of
 
 PLACE = population.patients()
 GRR = released(PLACE, "grr", 1.0, reads="diagnosis")
@@ -34,8 +36,8 @@ def told(asked):
 
 @pytest.mark.parametrize(
     ("releases", "worst"),
-    [((GRR,), False), ((GRR,), True), ((ADDED,), False), ((MU,), True), ((TABLE,), False),
-     ((TABLE,), True), ((GRR, WEAK), True), ((WEAK, ADDED, MU), False)],
+    part_of([((GRR,), False), ((GRR,), True), ((ADDED,), False), ((MU,), True), ((TABLE,), False),
+     ((TABLE,), True), ((GRR, WEAK), True), ((WEAK, ADDED, MU), False)], 4),
 )  # fmt: skip
 def test_the_verdict_is_that_of_the_scenario(releases, worst):
     asked = Question(
@@ -164,3 +166,19 @@ def test_tables_of_the_page_do_not_show_the_ends_of_a_column(kind):
     told = made.name + str(made.numbers)
     assert "987653" not in told and "987_653" not in told and "fix your own" in made.name
     assert "1e+06" in made.name
+
+
+def test_what_the_page_proposes_tells_no_value(tmp_path):
+    """Ends of bins and clamps are multiples of a power of ten above the range."""
+    import pandas as pd
+
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({
+        "age": np.r_[rng.integers(20, 90, 399), 110], "children": np.r_[rng.integers(0, 5, 399), 7],
+        "year": rng.integers(1987, 2005, 400), "ill": rng.integers(0, 2, 400),
+        "share": rng.uniform(0.013, 0.92, 400),
+    })  # fmt: skip
+    prior = Prior.from_data(table)
+    ends = {"age": (0, 200), "children": (0, 10), "year": (1900, 2100), "ill": (0, 1)}
+    for name, expected in (ends | {"share": (0.0, 1.0)}).items():
+        assert tables._span(prior, name) == expected

@@ -9,9 +9,12 @@ import threading
 import time
 
 import joblib
+import numpy as np
 import pytest
 
-from dprad import Prior, PureDP, assess, audit, mechanisms, optimal_attack, simulate
+from dprad import Prior, PureDP, Threat, assess, audit, mechanisms, optimal_attack, simulate
+from dprad.game.game import _prepared
+from dprad.game.question import Question
 from dprad.paper import experiments
 from dprad.show.cli import main
 
@@ -85,6 +88,21 @@ def test_estimates_simulations_and_experiments_too(cluster, tmp_path):
             again = experiments.run(experiments.Options(**quick, workers=3, out=tmp_path))
         assert again.rows == made.rows
         (tmp_path / "laplace-adult.cells.jsonl").unlink()
+
+
+def test_places_whose_pairs_fit_nowhere(cluster):
+    """20,000 places, 4 million pairs: parts of the tree go to the workers, with what is around."""
+    at = np.random.default_rng(0).uniform(41.1, 41.2, (20_000, 2)).tolist()
+    prior = Prior.from_counts({(a, b): a * b for a, b in at}, columns=["lat", "lon"])
+    question = {"prior": prior, "threat": Threat(loss="haversine", eta=600.0)}
+    subjects = mechanisms.GRR(epsilon=8.0, size=20_000), QUESTION["claim"]
+    found = []
+    for more in ({"backend": "threading"}, {"backend": "dask", "client": cluster}):
+        _prepared.cache_clear()
+        with joblib.parallel_config(**more):
+            found.append([assess(s, **question, workers=3, memory="100 MB") for s in subjects])
+        assert Question.of(**question).passed
+    assert found[0] == found[1]
 
 
 def test_the_command_line(cluster, capsys):

@@ -313,3 +313,100 @@ def test_an_audit_of_mixed_outputs_goes_on(tmp_path, monkeypatch):
         again = [audit(run, **asked, state=file) for _ in range(2)]
         assert [r.epsilon_lower for r in again] == [whole.epsilon_lower] * 2
         assert again[1].unverified == 0
+
+
+# -- found by a later reader -----------------------------------------------------------------------
+WRITTEN = [
+    ("742 users, 17.000000000000000001 ETH", "742 users, 17.000000000000000002 ETH"),
+    ("5 users, 1.50, 2.5 ok", "5 users, 1.5, 2.50 ok"), ("x 1e+5 y", "x 1e05 y"),
+    ("x -0.0 y", "x 00.0 y"), ("x -0.0 y", "x 0.0 y"), ("[5, 1.00, 1.0]", "[5, 1.0, 1.00]"),
+    ("[0.10000000000000000000000000001]", "[0.10000000000000000000000000002]"),
+    ('{"a": -0}', '{"a": 0}'), ("[-0.0]", "[0.0]"),
+    (f"[{'1.5, ' * 80}1.50]", f"[1.50, {'1.5, ' * 79}1.5]"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("pair", WRITTEN)
+def test_every_sign_of_a_text_counts(pair):
+    """Beside numbers that change, so that whole outputs do not come again."""
+
+    def release(record, rng):
+        text = pair[record]
+        noise = f"{rng.integers(10**6)}"
+        return text.replace("[", f"[{noise}, ", 1) if text[0] == "[" else (
+            text.replace("{", f'{{"n": {noise}, ', 1) if text[0] == "{" else f"{noise} {text}"
+        )  # fmt: skip
+
+    result = audit(
+        release, claim=PureDP(1.0, neighbours="replace-one"), prior=Prior.uniform(2), trials=400
+    )
+    assert result.verdict == "violated"
+
+
+def test_numbers_written_as_usual_are_numbers():
+    from dprad.verbs.audit.flatten import coordinates
+
+    assert not any("notation" in name for name in coordinates("12 users, 0.25 of 1e-07"))
+    assert sum("notation" in name for name in coordinates("12 users, 0.250 of 007")) >= 2
+
+
+def test_tensors_that_numpy_has_no_kind_for():
+    torch = pytest.importorskip("torch")
+
+    def release(record, rng):
+        return torch.tensor([float(record), 1.0], dtype=torch.bfloat16)
+
+    result = audit(
+        release, claim=PureDP(1.0, neighbours="replace-one"), prior=Prior.uniform(2), trials=200
+    )
+    assert result.verdict == "violated"
+
+
+def test_layers_are_part_of_a_model():
+    """Those without parameters, too, and what they are set to."""
+    torch = pytest.importorskip("torch")
+    nn = torch.nn
+
+    class Other(nn.Linear):
+        pass
+
+    def plain(*layers):
+        model = nn.Sequential(nn.Linear(2, 2), *layers)
+        for p in model.parameters():
+            nn.init.zeros_(p)
+        return model
+
+    def buffered(record):
+        model = plain()
+        model.register_buffer("mark", torch.ones(1) * record, persistent=False)
+        return model
+
+    kinds = [
+        lambda z: plain(nn.ReLU() if z else nn.GELU()),
+        lambda z: plain(nn.Dropout(0.1 * (1 + z))),
+        lambda z: plain().train(bool(z)),
+        lambda z: plain(Other(2, 2) if z else nn.Linear(2, 2)),
+        buffered,
+    ]
+    for kind in kinds:
+        result = audit(
+            lambda record, rng, kind=kind: kind(record),
+            claim=PureDP(1.0, neighbours="replace-one"), prior=Prior.uniform(2), trials=200,
+        )  # fmt: skip
+        assert result.verdict == "violated"
+    fair = audit(
+        lambda record, rng: plain(nn.ReLU()), claim=PureDP(1.0, neighbours="replace-one"),
+        prior=Prior.uniform(2), trials=200,
+    )  # fmt: skip
+    assert fair.verdict == "consistent"
+
+
+def test_the_type_of_a_key_counts_and_a_constant_is_said():
+    question = {
+        "claim": PureDP(1.0, neighbours="replace-one"), "prior": Prior.uniform(2), "trials": 400,
+    }  # fmt: skip
+    keys = audit(lambda z, rng: {np.str_("a") if z else "a": rng.normal()}, **question)
+    assert keys.verdict == "violated"
+    same = audit(lambda z, rng: 1 if z == "1" else 0, **question)
+    assert same.verdict == "consistent" and "all outputs were the same" in same.notes
+    assert "all outputs were the same" not in audit(lambda z, rng: rng.normal(), **question).notes

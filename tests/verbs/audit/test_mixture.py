@@ -9,7 +9,7 @@ import pytest
 
 from dprad import Prior, PureDP, audit
 from dprad.verbs.audit.coordinates import Reader
-from dprad.verbs.audit.edges import FARTHEST, NONE, Edges
+from dprad.verbs.audit.edges import FARTHEST, NONE, SURE, Edges
 from dprad.verbs.audit.learners import together
 from dprad.verbs.audit.mixture import _Box, _regressions, mixture
 from dprad.verbs.audit.session import Session
@@ -151,27 +151,32 @@ def test_evidence_of_what_the_claim_allows():
 
 
 def test_edges_by_hand():
-    """Every edge of both ends, one at a time."""
+    """Every edge of both ends, one at a time; none at either has the chance NONE."""
+    none = math.sqrt(NONE)
     rng = np.random.default_rng(7)
     outputs, secret = sampled(cut, 100, 8)
     chance = 1 / (1 + np.exp(-np.clip(2 * outputs - 1, -1, 1)))
     found = Edges.of(Reader().rows(outputs), secret, chance)
     likely = np.where(secret == 1, chance, 1 - chance)
-    ends = []
+    ends, beyond = [], []
     for order in (np.argsort(-outputs), np.argsort(outputs)):
         sizes = range(1, int(FARTHEST * 100) + 1)
-        total = NONE
+        total, mean = none, none * 0.5
         for n in sizes:
             one = int(secret[order[:n]].sum())
             beta = math.gamma(one + 0.5) * math.gamma(n - one + 0.5) / math.gamma(n + 1) / math.pi
-            coin = (beta + 0.5 * (one in (0, n))) / 2
-            share = (1 - NONE) / n / sum(1 / k for k in sizes)
-            total += share * coin / math.prod(likely[order[:n]])
+            pure = 0.5 * (one in (0, n))
+            share = (1 - none) / n / sum(1 / k for k in sizes) / 2 / math.prod(likely[order[:n]])
+            total += share * (beta + pure)
+            mean += share * beta * (one + 0.5) / (n + 1)
+            mean += share * pure * (one + SURE) / (n + 2 * SURE)
         ends.append(total)
-    assert found.evidence == pytest.approx(math.log(ends[0] * ends[1] - NONE**2))
-    fresh = Reader().rows(np.array([-2.9, 0.5, 3.9]))
+        beyond.append(mean / total)
+    assert found.evidence == pytest.approx(math.log(ends[0] * ends[1] - NONE))
+    fresh = Reader().rows(np.array([-9.0, 0.5, 9.0]))
     low, middle, high = found(fresh, np.full(3, 0.5)).tolist()
-    assert low < 0.25 and middle == 0.5 and high > 0.75
+    assert [high, low] == pytest.approx(beyond, abs=1e-3) and middle == 0.5
+    assert low < 0.3 and high > 0.7
     # nothing beyond what was predicted: weaker than none
     noise = rng.laplace(size=400) + (secret := rng.integers(2, size=400))
     chance = 1 / (1 + np.exp(-np.clip(2 * noise - 1, -1, 1)))
@@ -195,7 +200,7 @@ def test_few_calls_suffice(run, most):
     needed = []
     for seed in range(5):
         rng, session = np.random.default_rng([seed, 3]), Session(CLAIM, seed)
-        while session.log_wealth() < math.log(20) and session.calls < 3 * most:
+        while session.best < math.log(20) and session.calls < 3 * most:
             z = rng.integers(2, size=32)
             session.take(run(z, rng), z)
         needed.append(session.calls)
@@ -209,7 +214,8 @@ def test_given_scores_are_weighed_too():
     told = (lambda rows: 4.0 * side[np.array(rows.keys, dtype=int)] - 2.0,)
     rows = Reader().rows(outputs)
     found = together(rows, secret, 0, told, tried=False)
-    assert found.shares["given"] > 0.9
+    assert found.shares["given"] > 0.8
+    assert found.shares["given"] + found.shares["edges"] > 0.99  # edges beside it
     fresh, known = sampled(tags, 2000, 6)
     assert bounded(found(Reader().rows(fresh)), known) > -0.4
 

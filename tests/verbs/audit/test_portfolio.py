@@ -148,6 +148,6 @@ def test_books_of_cells_by_hand():
     for tested in (claim, other):
         pay = np.concatenate([portfolio(law[None], tested)[0][z, c]
                               for law, (c, z) in zip(laws, seen, strict=True)])  # fmt: skip
-        expected = math.log(0.75 * np.prod(pay) + 0.25 * np.prod(0.6 + 0.4 * pay))
+        expected = math.log(0.9 * np.prod(pay) + 0.1 * np.prod(0.6 + 0.4 * pay))
         for each in (book, again):
             assert each.log_wealth(tested) == pytest.approx(expected, rel=1e-3)

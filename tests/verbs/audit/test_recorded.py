@@ -71,7 +71,7 @@ def test_bets_on_all_secrets_by_hand():
     for weight in (2.0, 40.0, 800.0):
         r = (np.array([1, 1, 0]) + weight * book.prior) / (2 + weight)
         pay = r / project(r, book.prior, 0.1)
-        for stake, share in ((1.0, 0.75), (0.4, 0.25)):
+        for stake, share in ((1.0, 0.9), (0.4, 0.1)):
             wealth.append(share / 3 * np.prod([1 + stake * (pay[z] - 1) for z in (0, 2)]))
     assert book.log_wealth(0.1) == pytest.approx(math.log(sum(wealth)))
     # "a" spoke for secret 1, which came neither time
@@ -342,3 +342,83 @@ def test_canaries_of_one_opacus_training():
         )
     assert [v.verdict for v in verdicts] == ["consistent", "violated"]
     assert verdicts[1].epsilon_lower > claim.epsilon and dprad.audit_outputs is audit_outputs
+
+
+def test_types_and_gaps_of_a_table_are_looked_at(tmp_path):
+    """NaN or null, 1 or 1.0: in files and frames, as in lists of pairs."""
+    pa, pd, pl = (pytest.importorskip(name) for name in ("pyarrow", "pandas", "polars"))
+    from pyarrow import parquet
+
+    rng = np.random.default_rng(0)
+    secret = rng.integers(2, size=1200)
+    gone, noise = rng.random(1200) < 0.3, rng.normal(size=1200)
+    score = [(math.nan if z else None) if g else float(v)
+             for z, g, v in zip(secret, gone, noise, strict=True)]  # fmt: skip
+    who = ["in" if z else "out" for z in secret]
+    arrow = pa.table({"z": who, "y": pa.array(score, pa.float64(), from_pandas=False)})
+    parquet.write_table(arrow, tmp_path / "x.parquet")
+    kinds = pd.Series([1 if z else 1.0 for z in secret], dtype=object)
+    apart = pd.Series([pd.NA if z else pd.NaT for z in secret], dtype=object)
+    claim = PureDP(1.0, neighbours="add-remove")
+    for table in (
+        arrow, str(tmp_path / "x.parquet"), pl.DataFrame({"z": who, "y": score}, strict=False),
+        pd.DataFrame({"z": who, "y": kinds}), pd.DataFrame({"z": who, "y": apart, "x": noise}),
+    ):  # fmt: skip
+        found = audit_outputs(table, secret="z", claim=claim, rng=0)
+        assert found.verdict == "violated" and found.epsilon_lower > 1
+    same = pd.DataFrame({"z": who, "y": np.where(gone, np.nan, noise), "x": noise})
+    for table in (same, same[["z", "y"]]):
+        assert audit_outputs(table, secret="z", claim=claim, rng=0).verdict == "consistent"
+
+
+@pytest.mark.parametrize("gaps", [[""], ["nan", "NaN"], ["NaN", '""'], [" ", "nan"]])
+def test_rows_without_a_secret_are_refused_however_they_say_so(gaps, tmp_path):
+    lines = [f"{z},{z}" for z in (0, 1) * 200] + [f"{gap},0" for gap in gaps * 50]
+    (tmp_path / "x.csv").write_text("secret,y\n" + "\n".join(lines) + "\n")
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"secret": [0, 1] * 200, "y": [0, 1] * 200}).convert_dtypes()
+    frame.loc[::3, "secret"] = pd.NA
+    claim = PureDP(1.0, neighbours="replace-one")
+    for table in (str(tmp_path / "x.csv"), frame):
+        with pytest.raises(DpradError, match="some rows have no secret"):
+            audit_outputs(table, secret="secret", claim=claim)
+
+
+def test_a_gap_is_no_word():
+    pd = pytest.importorskip("pandas")
+    z = np.random.default_rng(0).integers(2, size=900)
+    hidden = pd.Series([pd.NA if q else "NAType" for q in z], dtype=object)
+    table = pd.DataFrame({"secret": z, "y": hidden, "x": z * 0})
+    found = audit_outputs(table, secret="secret", claim=PureDP(1.0, neighbours="replace-one"))
+    assert found.verdict == "violated"
+
+
+def test_many_secrets_of_which_nothing_was_bet_on_cannot_be_told():
+    """Outputs that never come again carry no bet."""
+    rng = np.random.default_rng(0)
+    rows = [("abc"[z], 100 * z + rng.normal()) for z in rng.integers(0, 3, 3000)]
+    claim = PureDP(1.0, neighbours="replace-one")
+    result = audit_outputs(rows, claim=claim, one_run=True)
+    assert result.verdict == "consistent" and not result.conclusive
+    assert str(result).startswith("Cannot be told")
+    again = audit_outputs([(z, round(y)) for z, y in rows], claim=claim, one_run=True)
+    assert again.verdict == "violated"
+
+
+@pytest.mark.parametrize(("size", "rows"), [(3, 400), (10, 2000)])
+def test_what_many_secrets_would_have_shown_is_found(size, rows):
+    """Randomised response with that epsilon."""
+    claim = PureDP(1.0, neighbours="replace-one")
+
+    def found(epsilon, seed):
+        rng = np.random.default_rng(seed)
+        secret = rng.integers(0, size, rows)
+        right = 1 / (1 + (size - 1) * np.exp(-epsilon))
+        other = (secret + rng.integers(1, size, rows)) % size
+        outputs = np.where(rng.random(rows) < right, secret, other)
+        return audit_outputs(list(zip(secret.tolist(), outputs.tolist(), strict=True)), claim=claim)
+
+    fair = found(0.0, 0)
+    assert fair.verdict == "consistent" and fair.conclusive
+    told = [found(fair.would_find, seed).verdict for seed in range(1, 1 + some(20, 3))]
+    assert told.count("violated") >= 0.6 * len(told)

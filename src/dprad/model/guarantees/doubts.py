@@ -10,6 +10,11 @@ import copy
 from dataclasses import dataclass, field
 from typing import Self
 
+from dprad.errors import DpradError, is_line
+
+# The longest doubt.
+LONGEST = 2000
+
 
 @dataclass(frozen=True)
 class Doubtful:
@@ -38,6 +43,9 @@ class Doubtful:
         ('The seed was published.',)
 
         """
+        for sentence in sentences:
+            if not is_line(sentence, LONGEST):
+                raise DpradError("a doubt must be one line of printable text, without wide gaps.")
         doubts = tuple(dict.fromkeys([*self.doubts, *sentences]))
         if doubts == self.doubts:
             return self

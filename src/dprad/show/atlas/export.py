@@ -10,9 +10,12 @@ from typing import Any
 
 from dprad.errors import DpradError
 from dprad.mechanisms.base import Mechanism
+from dprad.mechanisms.catalogue import FAMILIES
 from dprad.model.guarantees import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP
 from dprad.show.atlas.schema import Entry, check
+from dprad.show.ranges import PUBLIC
 from dprad.show.scenario import Scenario
+from dprad.show.scenario.release import Release
 
 OPEN = "To be filled in"
 # Where a mixed promise is stated.
@@ -76,6 +79,7 @@ def _promises(scenario: Scenario) -> list[Guarantee]:
     (_, threat), prior = scenario.threats[0], scenario.prior
     found = []
     for release in scenario.releases:
+        _check_range(release, scenario)
         subject = release.subject(prior, threat)
         promise = subject.guarantee if isinstance(subject, Mechanism) else subject
         if promise is None:
@@ -83,6 +87,20 @@ def _promises(scenario: Scenario) -> list[Guarantee]:
         found.append(promise)
     alike = len({p.neighbours for p in found}) == 1
     return found if alike else [p.replace_one() for p in found]
+
+
+def _check_range(release: Release, scenario: Scenario) -> None:
+    """Refuse noise that is set by the range of the data: the entry would tell it, and the next data
+    set may exceed it.
+    """
+    if release.mechanism not in FAMILIES or PUBLIC & scenario.population.keys():
+        return
+    ranged = {"sensitivity", "bounds"} & set(FAMILIES[release.mechanism].__annotations__)
+    if ranged and not ranged & release.numbers.keys():
+        raise DpradError(
+            f"{release.name} has no {ranged.pop()}, so the range of the data sets its noise: an "
+            "entry would publish it. Give one that holds whatever the data, and clamp to it."
+        )
 
 
 def _rho(promise: ZCDP | GaussianDP) -> float:

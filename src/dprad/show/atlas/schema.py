@@ -6,6 +6,7 @@ names that are allowed, with their types or words.
 
 from __future__ import annotations
 
+import json
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ Entry = dict[str, Any]
 ANY, NAMES = (object,), "names"
 # Most bytes of an entry.
 LONGEST = 1_000_000
+# Most signs of a number.
+DIGITS = 200
 # Most levels of parts in parts.
 DEEPEST = 20
 STATUS = (
@@ -91,7 +94,11 @@ def read(path: Path) -> Entry:
         text = path.read_text(encoding="utf-8")
         _simple(yaml, text, path.name)
         entry = _filled(yaml.safe_load(text))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        json.dumps(entry, ensure_ascii=False, default=str).encode()  # or it cannot be written
+    except DpradError:
+        raise
+    except (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError) as error:
+        # the last four are raised for dates, numbers and words that do not fit their tags
         raise DpradError(f"{path.name} is not YAML: {told(error)}.") from None
     wrong = check(entry)
     if wrong:
@@ -100,9 +107,13 @@ def read(path: Path) -> Entry:
 
 
 def _simple(yaml: Any, text: str, name: str) -> None:
-    """Refuse what takes long to read: parts within parts, or repeated by reference."""
+    """Refuse what takes long to read: long numbers, parts within parts or repeated by reference."""
     depth = 0
     for event in yaml.parse(text):
+        long = isinstance(event, yaml.ScalarEvent) and len(event.value) > DIGITS
+        number = long and event.implicit[0] and event.value[0] in "+-.0123456789"
+        if number or (long and event.tag is not None):
+            raise DpradError(f"{name} is not a registry entry: it has a number that is too long.")
         depth += isinstance(event, yaml.CollectionStartEvent)
         depth -= isinstance(event, yaml.CollectionEndEvent)
         if depth > DEEPEST or isinstance(event, yaml.AliasEvent):

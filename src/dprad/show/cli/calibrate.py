@@ -186,7 +186,7 @@ def _for_all(
 
 def _text(plan: Any, mechanism: str, given: dict[str, Any], public: bool) -> str:
     """The plan as text, which does not tell the range of the data."""
-    from dprad.show.report.ranges import useful
+    from dprad.show.ranges import useful
 
     chosen = {option[2:]: v for option, v in given.items() if v is not None}
     noise = {plan.parameter: getattr(plan.mechanism, plan.parameter)}

@@ -115,7 +115,7 @@ def compare(
 
 def _text(table: Comparison, made: dict[int, tuple[str, dict[str, Any]]], public: bool) -> str:
     """The table as text, which does not tell the range of the data."""
-    from dprad.show.report.ranges import SAID, restated, useful
+    from dprad.show.ranges import SAID, restated, useful
 
     def of(mechanism: Any) -> Any:
         return useful(mechanism, *made[id(mechanism)], public=public)

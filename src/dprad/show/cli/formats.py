@@ -17,7 +17,7 @@ import dprad
 from dprad.errors import DpradError
 from dprad.model import explain
 from dprad.model.results import Risk
-from dprad.model.verdicts import Verdict, judge
+from dprad.model.verdicts import NARROW, Verdict, headed, judge
 from dprad.show.cli.output import clean
 from dprad.show.report.evidence.facts import TOGETHER, row, rows, sentence
 from dprad.show.report.evidence.text import plain, span, table
@@ -34,7 +34,8 @@ DOUBT = "the table says little about the population"
 @dataclass(frozen=True, slots=True)
 class Judged:
     """A title, the verdict (None without an accepted risk), and a row for each attacker and
-    release; `file` and `lines`: where the releases are described.
+    release; `file` and `lines`: where the releases are described; `unasked`: what no attacker is
+    after, as a sentence.
     """
 
     title: str
@@ -42,6 +43,7 @@ class Judged:
     rows: Sequence[dict[str, Any]]
     file: Path | None = None
     lines: dict[str, int] | None = None
+    unasked: str = ""
 
 
 def of_answers(answers: Answers, file: Path) -> Judged:
@@ -51,7 +53,7 @@ def of_answers(answers: Answers, file: Path) -> Judged:
     lines = {r.name: places.get(("releases", k, ""), 1) for k, r in enumerate(scenario.releases, 1)}
     lines[TOGETHER] = places.get(("accepted", 0, ""), 1)
     title = f"{scenario.title} ({file.name})"
-    return Judged(title, answers.verdict, rows(answers), file, lines)
+    return Judged(title, answers.verdict, rows(answers), file, lines, answers.unasked)
 
 
 def of_cases(cases: Sequence[tuple[str, Risk]], verdict: Verdict | None, release: str) -> Judged:
@@ -134,7 +136,9 @@ def markdown(judged: Judged) -> str:
     """The verdict and a table, for a comment on a change."""
     lines = [f"### {plain(judged.title)}", ""]
     if judged.verdict is not None:
-        lines += [f"**{judged.verdict.word}.** {plain(sentence(judged.verdict))}", ""]
+        word = headed(judged.verdict, judged.unasked)
+        lines += [f"**{word}.** {plain(sentence(judged.verdict))}", ""]
+    lines += [plain(judged.unasked), ""] if judged.unasked else []
     return "\n".join([*lines, *table(judged.rows), "", SAID])
 
 
@@ -147,10 +151,13 @@ def _said(judged: Judged, one: dict[str, Any]) -> str:
     own = span(one["worst"], one["worst_interval"], one["worst_kind"])
     mean = span(one["rad"], one["interval"], one["kind"])
     limit = "the most exposed person" if judged.verdict.worst else "the average"
-    return (
+    said = (
         f"extra risk {mean} on average over people, {own} for the most exposed person; accepted "
         f"is {judged.verdict.limit:g} for {limit}"
     )
+    if one["outcome"] != "accepted" or not judged.unasked:
+        return said
+    return f"{NARROW}: {said}. {judged.unasked}"
 
 
 WRITERS: dict[str, Callable[[Judged], str]] = {

@@ -131,8 +131,21 @@ def add(
     entries = ledger.entries
     asked = replace(ledger.asked(), adaptive=adaptive)
     if any(entry.name == name for entry in entries):
-        if dry_run or state == "planned":
-            raise DpradError(f"{name!r} is in the ledger already. Choose another name.")
+        told = (
+            mechanism,
+            neighbours,
+            query,
+            like,
+            date,
+            unit,
+            data,
+            *options.given(numbers).values(),
+        )
+        if dry_run or state == "planned" or share != 1.0 or any(v is not None for v in told):
+            raise DpradError(
+                f"{name!r} is in the ledger already. Choose another name, or give nothing but its "
+                "--state, published or withdrawn."
+            )
         ledger.mark(name, state)
         return _told(ledger, standing_of(ledger.entries, asked), json, f"{name}: {state}.")
     if state == "withdrawn":
@@ -283,7 +296,8 @@ def _told(ledger: Ledger, standing: Standing, json: bool, first: str, name: str 
     else:
         lines += explain.doubtful(standing.asked.doubts)
     if standing.verdict is not None:
-        lines += ["", f"{standing.verdict.word}. {standing.verdict}"]
+        lines += ["", f"{standing.word}. {standing.verdict}"]
+    lines += ["", standing.unasked] if standing.unasked else []
     show("\n".join(lines))
     return standing.code
 

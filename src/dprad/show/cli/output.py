@@ -32,6 +32,8 @@ def show(text: str) -> None:
                 erase()
             sys.stdout.write(clean(text) + "\n")
             sys.stdout.flush()
+    except AttributeError:  # closed before this began
+        return
     except BrokenPipeError:
         # buffered output has nowhere to go
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
@@ -73,7 +74,7 @@ def report(
     from dprad.show.report import report_scenario
 
     loaded = scenarios.builtin() if scenario is None else scenarios.load(scenario)
-    name = "" if scenario is None else f" {scenario.name}"
+    name = "" if scenario is None else f" {quote(scenario.name)}"
     if evidence is not None:
         from dprad.show.report.evidence import evidence as pack
 
@@ -81,12 +82,12 @@ def report(
             raise DpradError("give --out or --evidence, not both: the folder has the report.")
         if ledger is not None:
             raise DpradError("--ledger goes with --out, not with --evidence.")
-        command = f"dprad report{name} --evidence {evidence.name}"
+        command = f"dprad report{name} --evidence {quote(evidence.name)}"
         folder = pack(loaded, evidence, command=command, allow_code=allow_code)
         show(f"Wrote {len(list(folder.iterdir()))} files to {evidence}.")
         return 0
     out = Path("report.html") if out is None else out
-    command = f"dprad report{name} -o {out.name}"
+    command = f"dprad report{name} -o {quote(out.name)}"
     kept = None if ledger is None else Ledger.open(ledger)
     made = report_scenario(loaded, out, command=command, allow_code=allow_code, ledger=kept)
     if replaceable(made):  # else it may be where this line would go
@@ -103,6 +104,7 @@ def alone(given: dict[str, Any]) -> None:
 
 def assessed(path: Path, *, json: bool, form: Format = "text") -> int:
     """Every threat against all releases together and each alone; the exit code is the verdict."""
+    from dprad.model.verdicts import headed
     from dprad.show.scenario import answer, load
 
     scenario = load(path)
@@ -116,7 +118,7 @@ def assessed(path: Path, *, json: bool, form: Format = "text") -> int:
         show(written(of_answers(answers, path), form))
         return answers.code
     names = [name for name, _ in scenario.threats]
-    lines = [scenario.title]
+    lines = [f"Scenario: {scenario.title}"]
     if len(scenario.releases) > 1:
         lines += ["", "All releases together:", *_table(names, answers.joint)]
     for release, row in zip(scenario.releases, answers.risks, strict=True):
@@ -124,7 +126,9 @@ def assessed(path: Path, *, json: bool, form: Format = "text") -> int:
     name, strongest = answers.strongest
     lines += ["", str(strongest).split("\n")[0], f"({name})"]
     if answers.verdict is not None:
-        lines += ["", f"{answers.verdict.word}. {answers.verdict}"]
+        lines += ["", f"{headed(answers.verdict, answers.unasked)}. {answers.verdict}"]
+    if answers.unasked:
+        lines += ["", answers.unasked]
     show("\n".join(lines))
     return answers.code
 
@@ -145,7 +149,7 @@ def calibrated(path: Path, *, json: bool) -> int:
     if json:
         show_json(answers.to_dict())
         return 0
-    lines = [scenario.title]
+    lines = [f"Scenario: {scenario.title}"]
     for release, plans, reasons in zip(
         scenario.releases, answers.plans, answers.reasons, strict=True
     ):

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dprad.errors import DpradError, number, one_of, whole
+from dprad.errors import DpradError, is_line, number, one_of, whole
 from dprad.game.question import Question
 from dprad.mechanisms import catalogue
 from dprad.mechanisms.base import Mechanism
@@ -199,6 +199,8 @@ def checked(row: Mapping[str, Any]) -> dict[str, Any]:
             raise DpradError("people says how many units one person has: give the unit as well.")
         if PEOPLE.name in good["numbers"]:
             raise DpradError("people is part of the promise already: leave it out here.")
+    if not all(isinstance(row[name], dict | str | None) for name in ("data", "scenario")):
+        raise DpradError("data and scenario must be hashes.")
     return good | {"data": row["data"], "scenario": row["scenario"]}
 
 
@@ -264,4 +266,6 @@ def digest(path: Any) -> str:
 def _text(value: Any, name: str, longest: int = 200) -> str:
     if not isinstance(value, str) or not value.strip() or len(value) > longest:
         raise DpradError(f"{name} must be a short text, but is {value!r}.")
+    if not is_line(value, longest):
+        raise DpradError(f"{name} must be one line of printable text, but is {value!r}.")
     return value

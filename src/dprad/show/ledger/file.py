@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dprad.errors import DpradError, one_of
+from dprad.errors import DpradError, number, one_of
 from dprad.game.question import Question
 from dprad.model.priors import Prior
 from dprad.model.threats import Threat
@@ -24,6 +24,7 @@ from dprad.show.ledger.entry import PERSON, STATES, Entry, State, described, dig
 from dprad.show.ledger.plan import Plan, planned
 from dprad.show.ledger.standing import Asked, Standing, standing_of
 from dprad.show.ledger.under import changed, under
+from dprad.show.ranges import PUBLIC
 from dprad.show.scenario.file import load
 from dprad.verbs.attackers import standard
 
@@ -228,10 +229,12 @@ class Ledger:
 
         Threats are `Threat` objects or pairs (name, threat); default: a standard set of attackers.
         """
+        if max_risk is not None:
+            max_risk = number(max_risk, "max_risk", low=0, high=1)
         if prior is not None:
             given = standard(prior) if threats is None else [_named(t) for t in threats]
-            questions = [(name, Question.of(prior, threat)) for name, threat in given]
-            return Asked(tuple(questions), max_risk, bool(worst), doubts=self._doubts)
+            questions = tuple((name, Question.of(prior, threat)) for name, threat in given)
+            return Asked(questions, max_risk, bool(worst), doubts=self._doubts)
         if self.scenario is None:
             raise DpradError(f"{self.path} names no scenario: say which population, with prior=.")
         scenario = load(self.scenario)
@@ -242,7 +245,8 @@ class Ledger:
         limit = scenario.accepted if max_risk is None else max_risk
         releases = tuple(release.name for release in scenario.releases)
         whose = scenario.worst if worst is None else worst
-        return Asked(asked, limit, whose, doubts=self._doubts, notes=notes, named=releases)
+        public = bool(PUBLIC & set(scenario.population))
+        return Asked(asked, limit, whose, False, self._doubts, notes, releases, public)
 
     @property
     def _doubts(self) -> tuple[str, ...]:
@@ -325,7 +329,7 @@ class Ledger:
 def _entries(rows: Sequence[dict[str, Any]]) -> tuple[Entry, ...]:
     """Entries after all changes of state."""
     found: dict[str, Entry] = {}
-    for number, row in enumerate(rows, start=2):
+    for line, row in enumerate(rows, start=2):
         try:
             if "mark" in row:
                 entry, state = found[row["mark"]], _state(row["state"])
@@ -335,7 +339,7 @@ def _entries(rows: Sequence[dict[str, Any]]) -> tuple[Entry, ...]:
                 found[row["name"]] = Entry.of(row)
         except (KeyError, TypeError, ValueError):
             raise DpradError(
-                f"line {number} of the ledger is of a kind that this version does not know."
+                f"line {line} of the ledger is of a kind that this version does not know."
             ) from None
     return tuple(found.values())
 

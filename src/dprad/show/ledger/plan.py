@@ -33,6 +33,8 @@ from dprad.model.verdicts import judge, upper
 from dprad.runtime.progress import steps
 from dprad.show.ledger.entry import Entry
 from dprad.show.ledger.standing import Asked, doubts_of, joint
+from dprad.show.ranges import useful
+from dprad.show.scenario.release import unasked
 
 # Exponents that are tried, the precision of a factor, how far it may go, and points of a curve.
 EXPONENTS, CLOSE, FAR, POINTS = (0.25, 1 / 3, 0.0), 1.01, 1e6, 12
@@ -63,8 +65,13 @@ class Plan:
         How many new releases with the noise of now can be accepted, of the computed points.
     errors
         Of each new release, how far the noise stays within in 95 of 100 cases; None if unknown.
+    reach
+        The same as text, in units of the range of the data if that sets the noise; or empty.
     asked
         The question.
+    unasked
+        Which columns are read by a release, though no attacker is after them: a sentence, or
+        nothing.
 
     """
 
@@ -76,7 +83,9 @@ class Plan:
     curve: tuple[tuple[int, float], ...]
     affordable: int
     errors: tuple[float | None, ...]
+    reach: tuple[str, ...]
     asked: Asked
+    unasked: str = ""
 
     def __str__(self) -> str:
         asked, count = self.asked, len(self.values)
@@ -95,16 +104,15 @@ class Plan:
         what = few[0] if len(few) == 1 else ", ".join(explain.amount(v) for v in self.values)
         each = "" if count == 1 else f" for each of the {count}"
         lines.append(f"The least noise that stays within it: {self.parameter} = {what}{each}.")
-        if self.errors[0] is not None:
-            far = [explain.amount(e) for e in self.errors if e is not None]
-            reach = far[0] if len(set(far)) == 1 else ", ".join(far)
-            lines.append(f"The noise then stays within {reach} in 95 of 100 cases.")
+        if all(self.reach):
+            far = ", ".join(self.reach if len(set(self.reach)) > 1 else self.reach[:1])
+            lines.append(f"The noise then stays within {far} in 95 of 100 cases.")
         whose = "most exposed person" if asked.worst else "average over people"
         lines.append(
             f"Joint extra risk then, {whose}: {explain.above(upper(self.risk, worst=asked.worst))} "
             f"({self.attacker})."
         )
-        lines += asked.notes
+        lines += [*asked.notes, *([self.unasked] if self.unasked else [])]
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
@@ -120,6 +128,7 @@ class Plan:
             "errors": list(self.errors),
             "max_risk": self.asked.max_risk,
             "notes": list(self.asked.notes),
+            "unasked": self.unasked,
         }
 
 
@@ -167,8 +176,9 @@ def planned(
     attacker, risk = joint([*counted, *new], asked, FINAL)[0]  # the draws that it was judged by
     parameter = base.release.parameter
     values = tuple(float(e.numbers[parameter]) for e in new)
-    errors = tuple(_reach(e, asked) for e in new)
-    return Plan(base, parameter, values, attacker, risk, curve, kept, errors, asked)
+    errors, reach = zip(*(_reach(e, asked) for e in new), strict=True)
+    left = unasked([e.release for e in (*counted, base)], [q for _, q in asked.questions])
+    return Plan(base, parameter, values, attacker, risk, curve, kept, errors, reach, asked, left)
 
 
 def _possible(now: Sequence[tuple[str, Risk]], asked: Asked) -> None:
@@ -274,6 +284,12 @@ def _error(entry: Entry, asked: Asked) -> float:
     return value**-2 if entry.release.rising else value**2
 
 
-def _reach(entry: Entry, asked: Asked) -> float | None:
-    subject = entry.subject(asked.questions[0][1])
-    return subject.error(0.95) if isinstance(subject, Mechanism) else None
+def _reach(entry: Entry, asked: Asked) -> tuple[float | None, str]:
+    """How far the noise stays within, exactly, and as text without the range of the data."""
+    question, release = asked.questions[0][1], entry.release
+    subject = entry.subject(question)
+    if not isinstance(subject, Mechanism) or release.mechanism is None:
+        return None, ""
+    public = asked.public or bool(entry.fixed) or release.asks(question.prior)
+    found = useful(subject, release.mechanism, release.numbers, public=public)
+    return subject.error(0.95), found.said[0] + (" of the data" if found.relative else "")

@@ -11,9 +11,10 @@ from dprad.exact.solution import Sampling
 from dprad.game.question import Question
 from dprad.model import explain
 from dprad.model.results import Risk
-from dprad.model.verdicts import CODES, Verdict, judge, upper
+from dprad.model.verdicts import CODES, Verdict, headed, judge, upper
 from dprad.runtime.progress import steps as stepwise
 from dprad.show.ledger.entry import PERSON, Entry
+from dprad.show.scenario.release import unasked
 from dprad.verbs.assess import answer
 from dprad.verbs.together import Part, filtered, jointly, promised, together
 
@@ -24,7 +25,8 @@ STEPS = 12
 @dataclass(frozen=True, slots=True, eq=False)
 class Asked:
     """Attackers by name, each with a prepared question; the limit; what is counted; why no answer
-    can be relied on, if so; what else a reader has to know; and releases of the scenario, by name.
+    can be relied on, if so; what else a reader has to know; releases of the scenario, by name; and
+    whether the range of the values is known anyway.
     """
 
     questions: tuple[tuple[str, Question], ...]
@@ -34,6 +36,7 @@ class Asked:
     doubts: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     named: tuple[str, ...] = ()
+    public: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,18 @@ class Standing:
         if self.asked.max_risk is None or not self.cases:
             return None
         return judge(self.cases, self.asked.max_risk, worst=self.asked.worst)
+
+    @property
+    def unasked(self) -> str:
+        """Which columns are read by what counts, though no attacker is after them: a sentence, or
+        nothing.
+        """
+        return unasked([e.release for e in self.counted], [q for _, q in self.asked.questions])
+
+    @property
+    def word(self) -> str:
+        """The word of the verdict, if there is one."""
+        return "" if self.verdict is None else headed(self.verdict, self.unasked)
 
     @property
     def code(self) -> int:
@@ -152,6 +167,7 @@ class Standing:
             "adaptive": self.asked.adaptive,
             "filtered": None if self.filtered is None else self.filtered.rad,
             "verdict": None if self.verdict is None else self.verdict.to_dict(),
+            "unasked": self.unasked,
             "covered": self.covered,
             "notes": self.notes() if self.cases else [],
         }

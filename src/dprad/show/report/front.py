@@ -19,7 +19,7 @@ from dprad.exact import Sampling
 from dprad.game.question import Question
 from dprad.model import explain
 from dprad.model.results import Risk
-from dprad.model.verdicts import LITTLE, Verdict, broken, sure, upper
+from dprad.model.verdicts import LITTLE, Verdict, broken, headed, sure, upper
 from dprad.numerics.arrays import Column
 from dprad.show.plots.odds import grids
 from dprad.show.scenario import Answers, Scenario
@@ -35,6 +35,7 @@ ESTIMATED = (
     "Numbers that are estimated, by simulation, are upper ends of 95% confidence intervals: each "
     "holds with that confidence."
 )
+OTHERS_TOO = "Add the other attackers to the scenario, and decide about them before you publish."
 NOTHING = "No accepted risk is given, so this report does not judge."
 
 
@@ -75,7 +76,7 @@ def front(answers: Answers, shown: Answers) -> Front:
     risk = shown.joint[place]
     by, groups = _groups(answers, name)
     state = {"accepted": "yes", "exceeded": "no", "cannot be told": "unknown"}
-    return Front(
+    made = Front(
         word=_word(answers),
         state="no" if answers.refuted else "" if verdict is None else state[verdict.outcome],
         sentence=_sentence(answers, risk),
@@ -91,6 +92,23 @@ def front(answers: Answers, shown: Answers) -> Front:
         groups=groups,
         rests=(*risk.assumptions, *((ESTIMATED,) if _estimated(shown) else ())),
         facts=_facts(scenario),
+    )
+    if verdict is None:
+        return made
+    said = {"word": headed(verdict, answers.unasked), "sentence": f"{verdict} {answers.unasked}"}
+    return narrowed(made, verdict.word, said)
+
+
+def narrowed(front: Front, word: str, verdict: dict[str, Any]) -> Front:
+    """Headed by another word than its own, if the verdict has one: with less than full consent."""
+    if verdict["word"] == word:
+        return front
+    return replace(
+        front,
+        word=verdict["word"],
+        state="unknown",
+        sentence=verdict["sentence"],
+        todo=(OTHERS_TOO,),
     )
 
 

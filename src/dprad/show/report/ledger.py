@@ -11,7 +11,7 @@ from dprad.show import plots
 from dprad.show.ledger import Standing
 from dprad.show.ledger.standing import Step
 from dprad.show.plots.style import svg
-from dprad.show.report.front import Front
+from dprad.show.report.front import Front, narrowed
 from dprad.show.report.published import published
 from dprad.show.report.sections import Section
 
@@ -36,11 +36,10 @@ def ledger_section(standing: Standing) -> Section:
         f"together, the extra risk is {explain.above(value)} ({whose}; {name})."
     ]
     if standing.verdict is not None:
-        text.append(
-            f"{standing.verdict.word}: {explain.above(standing.verdict.limit)} is accepted."
-        )
+        text.append(f"{standing.word}: {explain.above(standing.verdict.limit)} is accepted.")
         if standing.verdict.outcome == "cannot be told" and not risk.doubts:
             text.append(f"The table says little about the population: {LITTLE}.")
+    text += [standing.unasked] if standing.unasked else []
     text += explain.doubtful(risk.doubts)
     text += shown.notes()
     rows = [("date", "release", "state", "covers", "risk up to it", "added")]
@@ -68,8 +67,13 @@ def _rounded(steps: tuple[Step, ...], parts: int) -> tuple[Step, ...]:
 def fronted(front: Front, standing: Standing) -> Front:
     """The first page of a scenario, judged by all releases of its ledger if these are too many."""
     verdict = standing.verdict
-    if standing.code == 0 or front.state == "no":
+    if front.state == "no":
         return front
+    if standing.code == 0:
+        if front.state != "yes" or verdict is None or not standing.unasked:
+            return front
+        said = f"{verdict} {standing.unasked}"
+        return narrowed(front, verdict.word, {"word": standing.word, "sentence": said})
     exceeded = verdict is not None and verdict.outcome == "exceeded"
     word = WORDS["exceeded" if exceeded else "cannot be told"]
     alone = front.sentence
@@ -88,5 +92,4 @@ def report_ledger(standing: Standing, *, title: str) -> str:
     from dprad.show.report.page import report_sections
 
     risk = published(standing.strongest[1]) if standing.cases else None
-    verdict = "" if standing.verdict is None else standing.verdict.word
-    return report_sections(title, risk, verdict, (ledger_section(standing),))
+    return report_sections(title, risk, standing.word, (ledger_section(standing),))

@@ -21,7 +21,7 @@ from dprad.model.results import Calibration, Risk
 from dprad.runtime.writing import spared, write
 from dprad.show.plots.odds import grids
 from dprad.show.report import sections
-from dprad.show.report.front import Front, front
+from dprad.show.report.front import Front, front, narrowed
 from dprad.show.report.ledger import fronted, ledger_section
 from dprad.show.report.published import SAID as ROUNDED
 from dprad.show.report.published import planned, published
@@ -127,9 +127,12 @@ def report_scenario(
     return write(path, _render(page), inputs=inputs)
 
 
-def html_of(answers: Answers, command: str = "") -> str:
-    """The report of a scenario's answers, as text."""
-    return _render(page_of(answers, command))
+def html_of(answers: Answers, command: str = "", verdict: dict[str, Any] | None = None) -> str:
+    """The report of a scenario's answers, as text; headed by a narrower `verdict`, if it is one."""
+    page = page_of(answers, command)
+    if verdict is not None and answers.verdict is not None and page.front is not None:
+        page = replace(page, front=narrowed(page.front, answers.verdict.word, verdict))
+    return _render(page)
 
 
 def page_of(answers: Answers, command: str = "") -> Page:

@@ -18,12 +18,11 @@ from dprad.model.comparisons import Comparison
 from dprad.model.parameters import TV
 from dprad.model.results import Calibration, Risk
 from dprad.runtime.progress import steps
-from dprad.show import plots
+from dprad.show import plots, ranges
 from dprad.show.plots.odds import grids
 from dprad.show.plots.style import svg
-from dprad.show.report import ranges
+from dprad.show.ranges import Useful, restated, useful
 from dprad.show.report.published import coarse, published, two_digits, why
-from dprad.show.report.ranges import Useful, restated, useful
 from dprad.show.scenario import Answers, Scenario
 from dprad.show.scenario.advice import keeps
 from dprad.show.scenario.release import Release

@@ -17,7 +17,7 @@ from dprad.model.verdicts import Verdict, judge, upper
 from dprad.runtime.functions import load
 from dprad.runtime.progress import known, steps
 from dprad.show.scenario.file import Scenario
-from dprad.show.scenario.release import Release
+from dprad.show.scenario.release import Release, unasked
 from dprad.verbs import together as verbs
 from dprad.verbs.audit import audit
 from dprad.verbs.together import Part
@@ -84,6 +84,13 @@ class Answers:
         names = (name for name, _ in self.scenario.threats)
         return max(zip(names, self.joint, strict=True), key=lambda case: self.upper(case[1]))
 
+    @property
+    def unasked(self) -> str:
+        """Which columns are read by a release, though no attacker is after them: a sentence, or
+        nothing.
+        """
+        return unasked(self.scenario.releases, [q for _, q in self.scenario.questions])
+
     def upper(self, risk: Risk) -> float:
         """The upper end of what the scenario accepts or not."""
         return upper(risk, worst=self.scenario.worst)
@@ -118,7 +125,7 @@ class Answers:
         Returns
         -------
         dict
-            With keys title, accepted, verdict, together, answers and audits.
+            With keys title, accepted, verdict, unasked, together, answers and audits.
 
         """
         scenario = self.scenario
@@ -139,6 +146,7 @@ class Answers:
             "title": scenario.title,
             "accepted": scenario.accepted,
             "verdict": None if self.verdict is None else self.verdict.to_dict(),
+            "unasked": self.unasked,
             "together": [
                 {"threat": name, "risk": risk.to_dict()}
                 for (name, _), risk in zip(scenario.threats, self.joint, strict=True)

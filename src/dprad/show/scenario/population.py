@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,7 +13,7 @@ from dprad.data.source import Source
 from dprad.data.tables import names_of
 from dprad.data.text import Written
 from dprad.errors import DpradError
-from dprad.model.missing import FEW, KEEP, Missing
+from dprad.model.missing import KEEP, Missing
 from dprad.model.priors import Prior
 from dprad.show.scenario.schema import SOURCES, Table, Wrong
 
@@ -93,12 +94,12 @@ def _numbers(counts: Table) -> dict[Any, float]:
 
 
 def _counted(counts: dict[Any, float], whole: bool) -> Prior:
-    """Whole numbers that add up to many are rows that were counted, and may say little about the
-    population; others are shares.
+    """Whole numbers are rows that were counted, and may say little about the population; others
+    are shares.
     """
     prior, total = Prior.from_counts(counts), sum(counts.values())
-    if total < FEW or any(n != int(n) for n in counts.values()):
-        return prior
+    if total == math.inf or any(n != int(n) for n in counts.values()):
+        return replace(prior, whole=whole)
     single = sum(n == 1 for n in counts.values()) / total
     return replace(
         prior, rows=int(total), missing=Missing((), int(total), 0, KEEP, single), whole=whole

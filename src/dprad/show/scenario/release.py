@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,8 +11,9 @@ from dprad.exact import Sampling
 from dprad.game.question import Question
 from dprad.mechanisms import catalogue
 from dprad.mechanisms.base import Mechanism
+from dprad.model import explain
 from dprad.model.parameters import TV, UNITS
-from dprad.model.predicates import is_predicate
+from dprad.model.predicates import comparisons, is_predicate
 from dprad.model.priors import Prior
 from dprad.model.results import Calibration, Risk
 from dprad.model.threats import Threat
@@ -76,6 +78,15 @@ class Release:
         """Whether it reads a comparison: yes or no."""
         return isinstance(self.query, str) and is_predicate(self.query, prior.columns)
 
+    def columns(self, prior: Prior) -> tuple[str, ...]:
+        """The columns that it is said to read; none if that depends on the attacker."""
+        where = self.numbers.get("where")
+        asked = [q for q in (self.query, where) if isinstance(q, str) and q not in prior.columns]
+        said = [self.query, self.numbers.get("by"), self.numbers.get("of")]
+        said += [list(where)] if isinstance(where, Mapping) else []
+        said += [part.name for text in asked for part in comparisons(text)]
+        return tuple(name for name in _texts(said) if name in prior.columns)
+
     def at(self, value: float) -> Release:
         """The same with another amount of noise."""
         return replace(self, numbers=self.numbers | {self.parameter: value})
@@ -113,3 +124,30 @@ class Release:
         measure = "worst" if worst else "rad"
         made = turned(dial, posed, max_risk, sampling, measure=measure)
         return replace(made, risk=replace(made.risk, doubts=self.doubts)) if self.doubts else made
+
+
+def unasked(releases: Sequence[Release], questions: Sequence[Question]) -> str:
+    """Which columns are read by a release, though no attacker is after them: a sentence, or
+    nothing.
+    """
+    prior, asked = questions[0].prior, set[str]()
+    if prior.kind != "finite":
+        return ""
+    for question in questions:
+        everything = bool(question.describe()["membership"])
+        asked |= set(prior.columns if everything else question.threat.target_columns(prior))
+    read = (name for release in releases for name in release.columns(prior))
+    left = [repr(name) for name in dict.fromkeys(read) if name not in asked]
+    if not left:
+        return ""
+    which = f"{explain.listed(left)}, which {'is' if len(left) == 1 else 'are'} read"
+    return f"No attacker in the scenario guesses {which} by a release."
+
+
+def _texts(said: Any) -> Iterator[str]:
+    """The texts in a list of lists."""
+    for part in said if isinstance(said, list | tuple) else ():
+        if isinstance(part, str):
+            yield part
+        else:
+            yield from _texts(part)

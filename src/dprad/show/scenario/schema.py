@@ -9,8 +9,11 @@ from typing import Any
 
 from dprad.data.text import Written
 from dprad.errors import (
+    LONGEST,
     DpradError,
     did_you_mean,
+    flat,
+    is_line,
     number,
     one_of,
     record,
@@ -30,8 +33,18 @@ Table = dict[str, Any]
 
 
 def _text(value: Any, name: str) -> Any:
-    if not isinstance(value, str) or not value.strip():
+    if not isinstance(value, str) or not value.strip() or "\0" in value:
         raise DpradError(f"{name} must be text, but is {value!r}.")
+    return value
+
+
+def _line(value: Any, name: str) -> Any:
+    """Text that is shown: nothing in it may look like another line."""
+    if not is_line(_text(value, name)):
+        raise DpradError(
+            f"{name} must be one line of printable text, at most {LONGEST} characters long and "
+            f"without wide gaps, but is {flat(repr(value))}."
+        )
     return value
 
 
@@ -56,7 +69,7 @@ def _names(value: Any, name: str) -> Any:
 def _sentences(value: Any, name: str) -> Any:
     if not isinstance(value, list) or not value or not all(isinstance(v, str) for v in value):
         raise DpradError(f"{name} must be a list of sentences, but is {value!r}.")
-    return value
+    return [_line(v, name) for v in value]
 
 
 def _knows(value: Any, name: str) -> Any:
@@ -67,7 +80,7 @@ def _knows(value: Any, name: str) -> Any:
 
 
 def _query(value: Any, name: str) -> Any:
-    return value if isinstance(value, str) else _names(value, name)
+    return _line(value, name) if isinstance(value, str) else _names(value, name)
 
 
 def _plain(value: Any, name: str, low: float, high: float) -> Any:
@@ -161,7 +174,7 @@ def _numbers(value: Any, name: str) -> Any:
 
 
 def _where(value: Any, name: str) -> Any:
-    return value if isinstance(value, Mapping) else _text(value, name)
+    return value if isinstance(value, Mapping) else _line(value, name)
 
 
 def _declared(parameter: Parameter) -> Callable[[Any, str], Any]:
@@ -181,7 +194,7 @@ POPULATION: Checks = {
     "uniform": _whole(1),
     "unknown": _yes,
     "columns": _names,
-    "weight": _text,
+    "weight": _line,
     "missing": _word(*POLICIES),
     "encoding": _encoding,
     "decimal": _word(".", ","),
@@ -189,21 +202,21 @@ POPULATION: Checks = {
     "whole": _yes,
 }
 THREAT: Checks = {
-    "name": _text,
+    "name": _line,
     "knows": _knows,
     "target": _names,
     "loss": _word(*LOSSES),
     "eta": _number(),
 }
 RELEASE: Checks = {
-    "name": _text,
+    "name": _line,
     "mechanism": lambda v, n: one_of(v, n, catalogue.FAMILIES),
     "query": _query,
     "counts": _cells,
     "marginals": _tables,
-    "sums": _text,
-    "mean": _text,
-    "histogram": _text,
+    "sums": _line,
+    "mean": _line,
+    "histogram": _line,
     "by": _names,
     "bins": _numbers,
     "where": _where,
@@ -213,7 +226,7 @@ RELEASE: Checks = {
     "neighbours": _word(REPLACE_ONE, ADD_REMOVE, UNKNOWN),
     "doubts": _sentences,
 }
-ACCEPTED: Checks = {"risk": _share, "worst": _yes, "by": _text, "on": _text, "review": _date}
+ACCEPTED: Checks = {"risk": _share, "worst": _yes, "by": _line, "on": _line, "review": _date}
 AUDIT: Checks = {
     "trials": _whole(10, 10_000_000),
     "function": _text,
@@ -221,7 +234,7 @@ AUDIT: Checks = {
     "confidence": _confidence,
 }
 TOP = {
-    "title": _text,
+    "title": _line,
     "sensitive": _names,
     "population": POPULATION,
     "threats": THREAT,
@@ -230,6 +243,8 @@ TOP = {
     "audit": AUDIT,
 }
 MANY = ("threats", "releases")
+# Most errors that are listed.
+MOST = 100
 SOURCES = ("builtin", "data", "counts", "uniform", "unknown")
 
 
@@ -242,16 +257,18 @@ class Wrong:
         self.spoiled: set[tuple[str, int]] = set()
         self.keys: set[tuple[str, int, str]] = set()
 
-    def add(self, place: tuple[Any, ...], message: str) -> None:
-        """`place`: table, number in an array of tables (0: not an array), key."""
-        full: Any = (*place, *("", 0, "")[len(place) :])
+    def add(self, at: tuple[Any, ...], message: str) -> None:
+        """`at`: table, number in an array of tables (0: not an array), key."""
+        full: Any = (*at, *("", 0, "")[len(at) :])
         table, k, key = full
         self.spoiled.add((table, k))
         self.keys.add(full)
-        line = self.lines.get((table, k, key)) or self.lines.get((table, k, "")) or 1
+        place = self.lines.get((table, k, key)) or self.lines.get((table, k, "")) or 1
         where = f"[[{table}]] {k}" if table in MANY and k else f"[{table}]" if table else ""
-        known = f"line {line}" + (f", {where}" if where else "")
-        self.errors.append((line, f"{known}: {message}"))
+        known = f"line {place}" + (f", {where}" if where else "")
+        self.errors.append((place, f"{known}: {message}"))
+        if len(self.errors) == MOST:
+            self.stop()
 
     def stop(self) -> None:
         """Raise the errors, if any."""
@@ -261,7 +278,8 @@ class Wrong:
         if len(unique) == 1:
             raise DpradError(f"{self.name}, {unique[0][1]}")
         lines = "".join(f"\n  {message}" for _, message in unique)
-        raise DpradError(f"{self.name} has {len(unique)} errors:{lines}")
+        more = " or more" if len(self.errors) == MOST else ""
+        raise DpradError(f"{self.name} has {len(unique)}{more} errors:{lines}")
 
 
 def _places(text: str) -> dict[tuple[str, int, str], int]:

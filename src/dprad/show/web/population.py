@@ -131,6 +131,8 @@ def from_file(path: str, name: str, columns: Sequence[str] | None = None) -> Pop
 
 def look(path: str, name: str) -> list[Seen]:
     """What there is to pick from in a user's table."""
+    if name.endswith(".gz"):
+        raise DpradError(f"data: {name!r} is packed. Unpack it, and load it again.")
     try:
         return overview(path, LIMITS)
     except DpradError as error:

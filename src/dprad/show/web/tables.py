@@ -1,7 +1,8 @@
 """The table releases that the page offers, with noise whose risk is exact or quick to estimate.
 
 The page asks only which column is read. Bins are of equal width and clamps are the range of the
-column, rounded outwards; what is published should not depend on the data, so its name says so.
+column, rounded outwards to a power of ten; what is published should not depend on the data, so its
+name says so.
 """
 
 from __future__ import annotations
@@ -59,8 +60,9 @@ def table(prior: Prior, kind: str, reads: str, amount: dict[str, float], near: s
 
 
 def _span(prior: Prior, name: str) -> tuple[float, float] | None:
-    """The range of a column of numbers, outwards to one digit: its ends may be somebody's values.
-    None if it has none.
+    """The range of a column of numbers, outwards to multiples of a power of ten that is no smaller
+    than the range (nor than 10 for whole numbers, unless they are 0 and 1): its ends may be
+    somebody's values. None if it has none.
     """
     values = prior.column(name)
     if values.dtype.kind not in "if":
@@ -68,5 +70,6 @@ def _span(prior: Prior, name: str) -> tuple[float, float] | None:
     low, high = float(values.min()), float(values.max())
     if not (np.isfinite(high - low) and high > low):
         return None
-    unit = 10.0 ** np.floor(np.log10(high - low))
+    whole = np.all(values == np.rint(values)) and not (low == 0.0 and high == 1.0)
+    unit = 10.0 ** np.ceil(np.log10(max(high - low, 10.0 if whole else 0.0)))
     return float(np.floor(low / unit) * unit), float(np.ceil(high / unit) * unit)

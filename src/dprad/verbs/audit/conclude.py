@@ -7,8 +7,6 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from dprad import bounds
 from dprad.attacks.counting import evenly_lucky
 from dprad.errors import DpradError
@@ -16,25 +14,16 @@ from dprad.exact import Sampling, solve
 from dprad.game.game import Table
 from dprad.game.question import Posed
 from dprad.model.audits import Audit
-from dprad.model.guarantees import Guarantee, PureDP
-from dprad.numerics.arrays import FloatArray
-from dprad.numerics.bisection import last
 from dprad.numerics.intervals import less_luck
-from dprad.verbs.audit.allowed import cell_bets
-from dprad.verbs.audit.books import SHARES
 from dprad.verbs.audit.certificates import lower_mean
+from dprad.verbs.audit.findable import Tested, least_found, of_session
 from dprad.verbs.audit.model import HIGHEST, ModelEstimate, estimate
 from dprad.verbs.audit.tally import Tally
 
 if TYPE_CHECKING:
     from dprad.verbs.audit.plan import Plan
     from dprad.verbs.audit.run import Counts
-    from dprad.verbs.audit.session import Session
     from dprad.verbs.audit.target import Target
-
-# A violation counts as found if luck spares it in 19 of 20 audits: so many standard deviations. The
-# largest epsilon that is asked about.
-SURE, LARGEST = 1.645, 30.0
 
 Guess = Callable[[float, tuple[float, float]], ModelEstimate]
 
@@ -78,8 +67,9 @@ def conclude(plan: Plan, target: Target, counts: Counts, sequential: bool, secon
             f"{before:,} calls are from an earlier session; {again:,} of them were run again and "
             "agreed"
         )
-    guess, supposed = _guess(target), None
+    guess, supposed = None, None
     try:
+        guess = _guess(target)
         supposed = None if guess is None else guess(rad, interval)
     except (DpradError, ArithmeticError) as error:
         notes.append(f"no model-based estimate: {error}")
@@ -107,6 +97,7 @@ def conclude(plan: Plan, target: Target, counts: Counts, sequential: bool, secon
         wealth=counts.wealth,
         would_find=would_find(plan, target, tally),
         carried=_carried(target),
+        differ=() if target.session is None else target.session.differ,
         sequential=sequential,
         claim=plan.claim.describe(),
         threat=target.question.describe(),
@@ -119,69 +110,17 @@ def conclude(plan: Plan, target: Target, counts: Counts, sequential: bool, secon
 
 
 def would_find(plan: Plan, target: Target, tally: Tally) -> float | None:
-    """The least epsilon whose violation these calls would have found in 19 of 20 audits, if every
-    call showed it: randomised response between two data sets (or over the records, if bets are on
-    sets of them). None if there is none.
-    """
-    point, alpha = plan.point[0], plan.settings.alpha
+    """The least epsilon whose violation these calls would have found; None if there is none."""
+    case = Tested(plan.tested, plan.point, plan.settings.alpha)
     if target.session is not None:
-        return least_learned(plan.tested, point, alpha, target.session)
-    luck = target.game.luck
-    chance = float(luck[luck > 0].min(initial=0.5))
-    return least_found(plan.tested, point, alpha, tally.runs, chance)
+        return of_session(case, target.session)
+    return least_found(case, tally.runs - tally.passes, rarest(target.game))
 
 
-def least_learned(
-    tested: Guarantee, claimed: float, alpha: float, session: Session
-) -> float | None:
-    """The same for bets that were learned: only calls after the first lesson are bet on, some of
-    the wealth goes to timid bettors, and one number (how often the outputs tell) is learned on the
-    way, which costs half of the logarithm of how many times more calls there were in the end.
-    """
-    bets, calls = session.guesses, session.calls + session.studied
-    if not bets:
-        return None
-    price = 0.5 * math.log(calls / max(calls - bets, 1)) - math.log(float(SHARES[0]))
-    return least_found(tested, claimed, alpha, bets, price=price)
-
-
-def least_found(
-    tested: Guarantee,
-    claimed: float,
-    alpha: float,
-    runs: int,
-    chance: float = 0.5,
-    price: float = 0.0,
-) -> float | None:
-    """The same for so many bets on sets of this chance, which cost this logarithm of wealth."""
-    needed = price - math.log(alpha)
-    low = claimed if isinstance(tested, PureDP) else 0.0
-
-    def found(epsilon: float) -> bool:
-        chances, logs = _pays(tested, claimed, chance, epsilon)
-        mean = float(chances @ logs)
-        spread = math.sqrt(runs * max(float(chances @ logs**2) - mean**2, 0.0))
-        return runs * mean - SURE * spread >= needed
-
-    if not math.isfinite(low) or low >= LARGEST or not found(LARGEST):
-        return None
-    return LARGEST - last(lambda x: found(LARGEST - x), 0.0, LARGEST - low, width=1e-6)
-
-
-def _pays(
-    tested: Guarantee, claimed: float, chance: float, epsilon: float
-) -> tuple[FloatArray, FloatArray]:
-    """What may come of a bet that knows it, if randomised response with this epsilon is run: the
-    chances, and the logarithms of the pay.
-    """
-    odds = math.log(chance) - math.log1p(-chance)
-    right, allowed = ([-np.logaddexp(0.0, -x), -np.logaddexp(0.0, x)]
-                      for x in (odds + epsilon, odds + claimed))  # fmt: skip
-    if isinstance(tested, PureDP):
-        return np.exp(right), np.array(right) - allowed
-    p, q = np.exp(right)
-    pay = cell_bets(np.array([q]), np.array([p]), tested)
-    return np.array([p, q, q, p]) / 2, np.log(pay[0].ravel())
+def rarest(game: Table) -> float:
+    """The least chance of a set on which bets are made."""
+    luck = game.luck
+    return float(luck[luck > 0].min(initial=0.5))
 
 
 def _carried(target: Target) -> tuple[tuple[str, float], ...]:

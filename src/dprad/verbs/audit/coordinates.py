@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from dprad.errors import records_shown
 from dprad.numerics.arrays import FloatArray, IntArray
 from dprad.verbs.audit.flatten import TOGETHER, Into, Value, coordinates, huge
 
@@ -60,6 +61,8 @@ class Reader:
         self.words: dict[str, int] = {}
         self.told: dict[str, list[int]] = {}  # words of a coordinate, and new ones
         self.floating = False  # whether an output has had a fraction
+        self.seen: list[Any] = []  # the first output
+        self.varied = False  # whether another one has come
         self.settled = False
         self.chosen: IntArray | None = None
         self.chose = 0  # by how many calls
@@ -68,6 +71,8 @@ class Reader:
     def rows(self, outputs: Any) -> Rows:
         """Rows of some outputs; coordinates that appear later are added at the end."""
         rows = self._rows(outputs)
+        self.seen = self.seen or rows.keys[:1]
+        self.varied = self.varied or any(key != self.seen[0] for key in rows.keys)
         whole = np.rint(rows.numbers)
         with np.errstate(invalid="ignore"):
             self.floating |= bool(np.any(np.abs(rows.numbers - whole) > 0))
@@ -95,9 +100,22 @@ class Reader:
         self.chose = len(secret)
         return [self.rows(p.raw) for p in parts]
 
+    def called(self, column: int) -> str:
+        """A column of rows: the coordinate, by its place in the output; by its name where records
+        may be shown, since names may hold values.
+        """
+        column, low = divmod(column, 2) if self.bits else (column, 0)
+        column = column if self.chosen is None else int(self.chosen[column])
+        name, (at, _) = max(
+            ((n, p) for n, p in self.place.items() if p[0] <= column), key=lambda item: item[1][0]
+        )
+        name = f"{name}, {column - at + 1}" if name.startswith("[]") else name
+        bits = ", its lowest bits" if low else ""
+        return f"number {column + 1:,}{f' ({name})' if records_shown() else ''}{bits}"
+
     def notes(self) -> tuple[str, ...]:
         """What was not looked at."""
-        said = []
+        said = ["all outputs were the same"] if self.seen and not self.varied else []
         if self.chosen is not None:
             said.append(
                 f"outputs hold {self.width:,} numbers: looked at were the {MOST:,} that differ "

@@ -19,7 +19,7 @@ from dprad.verbs.audit.coordinates import Rows
 from dprad.verbs.audit.tables import columns, differing
 
 # Coordinates that are looked at, the largest share of outputs beyond an edge, the chance beforehand
-# that an end has none, and how many outputs of the other record are thought to be missing there.
+# that there is none at all, and how many outputs of the other record are thought to be missing.
 ENDS, FARTHEST, NONE, SURE = 4, 0.12, 0.05, 0.05
 # Edges that weigh less than this are left out.
 LIGHT = 1e-4
@@ -51,14 +51,15 @@ class Edges:
         chosen = differing(rows.numbers, secret, ENDS)
         known = np.log(np.clip(np.where(secret == 1, chance, 1.0 - chance), 1e-15, 1.0))
         ends, total, without = [], 0.0, 0.0
+        none = NONE ** (1.0 / max(2 * len(chosen), 1))
         for j, x in enumerate(columns(rows, chosen).T):
             for sign in (1.0, -1.0):
-                found = _end(j, sign, x, secret, known)
+                found = _end(j, sign, x, secret, known, none)
                 if found is not None:
                     end, gain = found
                     ends.append(end)
                     total += gain
-                    without += math.log(NONE)
+                    without += math.log(none)
         some = total + math.log(max(-math.expm1(min(without - total, 0.0)), 1e-300))
         return cls(chosen, tuple(ends), some)
 
@@ -72,10 +73,10 @@ class Edges:
 
 
 def _end(
-    place: int, sign: float, x: FloatArray, secret: IntArray, known: FloatArray
+    place: int, sign: float, x: FloatArray, secret: IntArray, known: FloatArray, none: float
 ) -> tuple[_End, float] | None:
     """Edges after 1, 2, ... outputs from this end, and how much likelier they make what was seen;
-    nothing if no two outputs differ there.
+    nothing if no two outputs differ there. `none` is the chance beforehand that there is no edge.
     """
     value = np.where(np.isnan(x), -np.inf, sign * x)
     order = np.argsort(-value, kind="stable")
@@ -91,8 +92,8 @@ def _end(
     share = np.exp(pure - either)
     chance = share * (one + SURE) / (n + 2 * SURE) + (1.0 - share) * (one + 0.5) / (n + 1.0)
     log = np.where(apart, either - LOG_TWO - plain - np.log(n), -np.inf) - np.log((1.0 / n).sum())
-    log = log + math.log(1.0 - NONE)
-    total = float(np.logaddexp(np.logaddexp.reduce(log), math.log(NONE)))
+    log = log + math.log1p(-none)
+    total = float(np.logaddexp(np.logaddexp.reduce(log), math.log(none)))
     weight = np.exp(log - total)
     kept = weight > LIGHT
     with np.errstate(invalid="ignore"):

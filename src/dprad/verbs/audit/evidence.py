@@ -76,7 +76,6 @@ class Learned:
 
     session: Session
     delta: float
-    best: float = 0.0
     name: str = "learned bets on two data sets"
 
     @property
@@ -100,7 +99,6 @@ class Learned:
             plain = {"outputs": outputs} if part.booked is None else {"outputs": None}
         else:
             plain = {"booked": _plain(session.take(part.outputs, part.records))}
-        self.best = max(self.best, session.log_wealth())
         return {**plain, "digest": part.digest}
 
     def stored(self, plain: Any, job: Job, chunks: Chunks, index: int) -> Any:
@@ -126,7 +124,7 @@ class Learned:
 
     def log_wealth(self) -> float:
         """The most there ever was: a claim once refuted stays refuted."""
-        return self.best
+        return self.session.best
 
     def refuted(self, alpha: float, sequential: bool) -> float:  # noqa: ARG002
         """By wealth."""

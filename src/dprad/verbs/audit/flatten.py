@@ -13,7 +13,6 @@ import dataclasses
 import enum
 import hashlib
 import itertools
-import json
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -22,6 +21,7 @@ import numpy as np
 
 from dprad.errors import DpradError, kind
 from dprad.numerics.arrays import FloatArray
+from dprad.verbs.audit import notation
 
 # How deep an output may be nested.
 DEEPEST = 20
@@ -139,6 +139,8 @@ def _mapping(thing: Any, name: str, into: Into, depth: int) -> None:
     no name.
     """
     keys, few = list(thing), len(thing) < TOGETHER
+    for key in keys:
+        into.note(f"key of {type(key).__qualname__}")
     _put(into, f"keys of {name or 'the output'}", repr([str(k) for k in keys]))
     for i, key in enumerate(keys):
         if few and isinstance(key, float | str) and _LIKE_DATA.search(str(key)):
@@ -164,7 +166,7 @@ def _text(text: str, name: str, into: Into, depth: int) -> None:
     into.note("".join(map(_sort, _PIECES.findall(text))))
     if text.lstrip()[:1] in ("{", "["):
         try:
-            inside = json.loads(text, object_pairs_hook=_pairs)
+            inside = notation.loads(text)
         except (ValueError, RecursionError):
             pass
         else:
@@ -197,23 +199,31 @@ def _piece(piece: str, here: str, into: Into) -> None:
         number = int(piece) if piece.lstrip("+-").isdecimal() else float(piece)
         if piece[-1] in "0123456789.":
             _number(number, here, into)
+            if notation.unusual(piece, number):
+                _notation(piece, here, into)
             return
     except ValueError:
         pass
     if len(piece) == 1 or not any(c.isdigit() or c == "_" for c in piece):
         _put(into, here, piece)
         return
-    _put(into, f"length of {here}", float(len(piece)))  # letters and digits: each by its place
+    _signs(piece, here, into)
+
+
+def _signs(piece: str, here: str, into: Into) -> None:
+    """Letters and digits, each by its place."""
+    _put(into, f"length of {here}", float(len(piece)))
     for i, sign in enumerate(piece):
         _put(into, f"{here}/{i}", sign)
     for i, sign in enumerate(piece[: -ENDS - 1 : -1], start=1):
         _put(into, f"{here}/-{i}", sign)
 
 
-def _pairs(pairs: list[tuple[str, Any]]) -> Any:
-    """An object of JSON; as it stands if a key comes twice."""
-    found = dict(pairs)
-    return found if len(found) == len(pairs) else [list(p) for p in pairs]
+def _notation(piece: str, here: str, into: Into) -> None:
+    """How a number is written, unless as usual; and its digits, if a float would lose some."""
+    _put(into, f"notation of {here}", notation.pattern(piece))
+    if sum(sign.isdigit() for sign in piece) > notation.KEPT:
+        _signs(piece, f"digits of {here}", into)
 
 
 def _bytes(raw: bytes, name: str, into: Into, depth: int) -> None:
@@ -247,6 +257,8 @@ def _number(thing: Any, here: str, into: Into) -> None:
         _put(into, here, str(thing))
         return
     _put(into, here, value if value == value else "NaN")
+    if isinstance(thing, notation.Written):
+        _notation(thing.text, here, into)
 
 
 def _large(whole: int, here: str, into: Into) -> None:
@@ -276,10 +288,21 @@ def _other(thing: Any, name: str, into: Into, depth: int) -> None:
     """Arrays, tensors, tables and models of other libraries."""
     state = getattr(thing, "state_dict", None)
     if callable(state):
+        for part, layer in getattr(thing, "named_modules", dict)() or ():
+            training = getattr(layer, "training", "")
+            into.note((part, type(layer).__qualname__, layer.extra_repr(), training))
+            for label, buffer in layer.named_buffers(recurse=False):
+                _flatten(buffer, f"{name}.{part}.{label}", into, depth + 1)
         _flatten(dict(state()), name, into, depth + 1)
         return
     if callable(getattr(thing, "detach", None)):
-        thing = thing.detach().cpu().numpy()
+        thing = thing.detach().cpu()
+        into.note((thing.dtype, getattr(thing, "layout", "")))
+        thing = thing.to_dense() if getattr(thing, "is_sparse", False) else thing
+        try:
+            thing = thing.numpy()
+        except TypeError:  # of a kind that numpy has not, such as bfloat16
+            thing = thing.float().numpy()
     columns, whole = getattr(thing, "columns", None), name or "the output"
     if columns is not None and hasattr(thing, "__getitem__"):
         _labels(thing, name, into, depth)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from scipy.special import betaln, expit
 
 from dprad.numerics.arrays import FloatArray, IntArray
 from dprad.verbs.audit.coordinates import Rows
-from dprad.verbs.audit.edges import Edges
+from dprad.verbs.audit.edges import NONE, Edges
 from dprad.verbs.audit.tables import Table, columns, differing, tables
 
 # Penalties of the regressions, and that of the first column; most columns, and Newton's steps.
@@ -309,4 +309,6 @@ def mixture(
         edges = Edges.of(rows, secret, between.chances(rows))
         log = between.evidence + edges.evidence + EDGED
         models.append(_Model("edges", None, _Edged(edges, between), log))
+        if bound < math.inf:  # all is as claimed: no edges either
+            models += [replace(m, evidence=m.evidence + EDGED + math.log(NONE)) for m in inside]
     return Mixture.of(models)

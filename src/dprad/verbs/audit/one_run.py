@@ -21,8 +21,8 @@ from dprad.errors import DpradError
 from dprad.model.guarantees import ApproxDP
 from dprad.numerics.arrays import Column, FloatArray, IntArray
 from dprad.verbs.audit import certificates
-from dprad.verbs.audit.conclude import least_found
 from dprad.verbs.audit.coordinates import Reader
+from dprad.verbs.audit.findable import Tested, least_found
 from dprad.verbs.audit.flatten import huge
 from dprad.verbs.audit.learners import together
 from dprad.verbs.audit.many import bet_on_all
@@ -41,6 +41,8 @@ COPIES = (
     "the same numbers come again and again. If rows are copies of others, leave these out: a copy "
     "has no coin of its own, and the verdict would be wrong"
 )
+# The share of the error that bets get beside guesses, which need nothing to be learned.
+BETS = 0.25
 # The fewest guesses that are tried, and the grid of epsilons (coarser than for bets).
 FEWEST, COARSE = 12, GRID[::4]
 
@@ -174,9 +176,10 @@ def one_run(case: Case) -> Said:
     elif not pure:
         said = _guesses(case, order, numbers, case.alpha)
     else:
-        error = case.alpha / 2 if numbers else case.alpha
-        said = bet(case, case.session(), runs.take(order), runs.secret[order], error)
-        said = said.beside(_guesses(case, order, True, error)) if numbers else said
+        share = BETS if numbers else 1.0
+        said = bet(case, case.session(), runs.take(order), runs.secret[order], share * case.alpha)
+        if numbers:
+            said = said.beside(_guesses(case, order, True, (1.0 - share) * case.alpha), share)
     note = f"one run: the {rows:,} rows are secrets of a single data set"
     copies = (COPIES,) if single and _copied(runs.outputs) else ()
     return replace(said, notes=(note, *copies, *said.notes))
@@ -247,7 +250,7 @@ def _guessed(case: Case, error: float) -> Said:
         violated=low > case.point[0],
         low=low,
         tally=Tally(len(told), 0, made),
-        would_find=least_found(case.tested, case.point[0], error, len(told), 1.0 / size),
+        would_find=least_found(Tested(case.tested, case.point, error), len(told), 1.0 / size),
         notes=(),
         secrets=size,
     )

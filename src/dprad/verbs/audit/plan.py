@@ -11,7 +11,7 @@ from dprad.game.game import Table
 from dprad.game.question import Question
 from dprad.mechanisms.base import Mechanism
 from dprad.mechanisms.black_box import BlackBox, own_randomness
-from dprad.mechanisms.foreign import as_mechanism, as_subject, by_epsilon
+from dprad.mechanisms.foreign import as_mechanism, as_subject, by_epsilon, not_called
 from dprad.mechanisms.tables import Published
 from dprad.model.guarantees import ADD_REMOVE, REPLACE_ONE, Guarantee, PureDP
 from dprad.numerics.arrays import Column
@@ -159,11 +159,24 @@ class Plan:
         always = [] if self.replayable else [_NO_REPLAY]
         if self.tested is not self.claim:
             always.append(CONVERTED)
+        if route := not_called(self.subject):
+            always.append(route)
         if self.model is None or not self.model.given:
             return always
         if self.model.table:
             return [*always, _SUBTRACTED] if isinstance(self.subject, BlackBox) else always
         return always if self.model.at is not None else [*always, _NO_EPSILON]
+
+    def sharing(self, share: float, trials: int) -> Plan:
+        """With this share of the error, and so many trials."""
+        settings = replace(self.settings, alpha=share * self.settings.alpha, trials=trials)
+        return replace(self, settings=settings)
+
+    @property
+    def learned(self) -> Plan:
+        """Without an attack and a model, on other random numbers."""
+        settings = replace(self.settings, seed=self.settings.seed + 1)
+        return replace(self, attack=None, model=None, settings=settings)
 
     @property
     def replayable(self) -> bool:
@@ -203,7 +216,7 @@ class Model:
     def of(cls, thing: Any, epsilon: float, question: Question, *, given: bool) -> Model | None:
         """From a mechanism, or a function epsilon -> mechanism; None without a likelihood."""
         if isinstance(thing, Mechanism) or not callable(thing):
-            mechanism = as_mechanism(thing, "model").prepared(question)
+            mechanism = (as_mechanism(thing, "model") if given else thing).prepared(question)
             if not mechanism.likelihood and not given:
                 return None
             return cls(mechanism, by_epsilon(mechanism), given)

@@ -212,6 +212,7 @@ def _audit(case: Case, said: Said, seconds: float) -> Audit:
         wealth=said.wealth,
         would_find=said.would_find,
         carried=said.carried,
+        differ=said.differ,
         sequential=False,
         claim=case.claim.describe(),
         threat=question.describe(),

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from dprad.data.tables import array, codes, read_rows
+from dprad.data.tables import Gap, array, codes, is_missing, read_rows
 from dprad.errors import DpradError, column
 from dprad.model.guarantees import ADD_REMOVE, ApproxDP, Guarantee, PureDP
 from dprad.numerics.arrays import Column, IntArray
-from dprad.verbs.audit.conclude import least_learned
 from dprad.verbs.audit.coordinates import part
 from dprad.verbs.audit.evidence import Learned
+from dprad.verbs.audit.findable import Tested, of_session
 from dprad.verbs.audit.flatten import huge
 from dprad.verbs.audit.plan import NOBODY, as_tested
 from dprad.verbs.audit.session import Session
@@ -87,11 +87,18 @@ def _columns(table: Any, name: str) -> tuple[Column, Any]:
 
 def _secrets(values: Any) -> Column:
     try:
-        found = array(values)
+        found = array([None if _missing(v) else v for v in values])
         hash(found[0])
     except TypeError:
         raise DpradError("a secret must be a number or a word, not a list or the like.") from None
     return found
+
+
+def _missing(value: Any) -> bool:
+    """No secret, in whatever way that is written."""
+    if isinstance(value, str):
+        return not value.strip() or value.strip().lower() in ("nan", "+nan", "-nan")
+    return isinstance(value, Gap) or is_missing(value)
 
 
 def _without(values: Column, absent: Any) -> int | None:
@@ -153,14 +160,16 @@ class Said:
     wealth: tuple[tuple[int, float], ...] = ()
     studied: int = 0
     carried: tuple[tuple[str, float], ...] = ()
+    differ: tuple[str, ...] = ()
 
-    def beside(self, other: Said) -> Said:
-        """Each had half of the error: refuted is what either refutes. The more telling one is
-        reported, with half of its wealth, and the lesser epsilon that would have been found.
+    def beside(self, other: Said, share: float = 0.5) -> Said:
+        """Two that share the error, this part of it and the rest: refuted is what either refutes.
+        The more telling one is reported, with its part of the wealth, and the lesser epsilon that
+        would have been found.
         """
-        best = self if self.low >= other.low else other
+        best, part = (self, share) if self.low >= other.low else (other, 1.0 - share)
         found = [said.would_find for said in (self, other) if said.would_find is not None]
-        wealth = tuple((rows, log - math.log(2.0)) for rows, log in best.wealth)
+        wealth = tuple((rows, log + math.log(part)) for rows, log in best.wealth)
         return replace(
             best,
             violated=self.violated or other.violated,
@@ -188,8 +197,9 @@ def bet(case: Case, session: Session, outputs: Any, secret: IntArray, error: flo
         violated=evidence.log_wealth() >= -math.log(error),
         low=evidence.refuted(error, sequential=True),
         tally=evidence.tally,
-        would_find=least_learned(case.tested, case.point[0], error, session),
+        would_find=of_session(Tested(case.tested, case.point, error), session),
         notes=notes,
         wealth=tuple(wealth),
+        differ=session.differ,
         carried=tuple(sorted(shares.items(), key=lambda item: -item[1])),
     )

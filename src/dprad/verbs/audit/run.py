@@ -7,25 +7,19 @@ import warnings
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from dprad.errors import DpradError
 from dprad.game.game import Table
 from dprad.mechanisms.black_box import BlackBox
-from dprad.model.guarantees import PureDP
 from dprad.runtime.interrupts import interruptible
 from dprad.runtime.progress import Meter, Stop
-from dprad.verbs.audit.allowed import cell_bets, growth
-from dprad.verbs.audit.conclude import risk_interval
+from dprad.verbs.audit.conclude import rarest, risk_interval
 from dprad.verbs.audit.evidence import Counted, Evidence, Learned, to_plain
+from dprad.verbs.audit.findable import LESSON, Tested, fewest, least_found, least_learned
 from dprad.verbs.audit.plan import Plan, Settings
 from dprad.verbs.audit.state import State
 from dprad.verbs.audit.tally import Tally
-from dprad.verbs.audit.target import Target
+from dprad.verbs.audit.target import Target, TooFewError
 from dprad.verbs.audit.trials import CHANGED, Chunks, Job, run_all
-
-# Runs that nobody makes.
-FEASIBLE = 1e12
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +75,9 @@ def count(plan: Plan, target: Target, file: State, stop: Stop, begin: float) -> 
         results.close()
         meter.close()
     if evidence.tally.runs == 0:
-        raise DpradError("the audit was stopped before the first runs were counted.")
+        if interrupted:
+            raise KeyboardInterrupt
+        raise TooFewError("the audit was stopped before the first runs were counted.")
     if settings.trace and trace[-1][0] < evidence.tally.runs:
         trace.append(_known(evidence, settings.alpha))
     before = sum(chunks[i] for i in stored)
@@ -115,7 +111,7 @@ def _stored(
 ) -> tuple[dict[int, tuple[Any, str]], int]:
     """Chunks of an earlier session, and how many of their calls were run again and agreed."""
     done = {i: evidence.stored(p, job, chunks, i) for i, p in file.done("runs").items()}
-    firsts = {i: file.firsts["runs", i] for i in done}
+    firsts = {i: file.first("runs", i) for i in done}
     again = job.replay(chunks, done, firsts, workers, stop.now)
     if file.done("refused") or again is None:
         file.put("refused", 0, None, "")  # remember this
@@ -124,33 +120,25 @@ def _stored(
 
 
 def _warn_if_hopeless(plan: Plan, target: Target, runs: int) -> None:
-    """Warn beforehand if not even outputs that reveal the record could refute the claim."""
-    settings = plan.settings
-    each = best_growth(plan, target)
-    needed = math.ceil(-math.log(settings.alpha) / each) if each > 0 else math.inf
-    if runs >= needed:
+    """Warn beforehand if these calls cannot find a violation, not even outputs that reveal the
+    record.
+    """
+    case, session = Tested(plan.tested, plan.point, plan.settings.alpha), target.session
+
+    def found(calls: int) -> bool:
+        if session is None:
+            return least_found(case, calls, rarest(target.game)) is not None
+        known = session.studied
+        return least_learned(case, calls - (0 if known else LESSON), calls + known) is not None
+
+    if found(runs):
         return
-    epsilon = plan.point[0]
-    takes = f"takes {'more' if settings.sequential else f'{needed:,}'} runs at this confidence"
-    if needed >= FEASIBLE:
+    needed = fewest(found, runs)
+    takes = f"takes about {needed:,} runs at this confidence"
+    if not math.isfinite(needed):
         takes = "would take more runs than anybody can make"
     warnings.warn(
-        f"{runs:,} runs cannot refute epsilon = {epsilon:g}, not even if every output reveals the "
-        f"record; that {takes}.",
+        f"{runs:,} runs cannot refute epsilon = {plan.point[0]:g}, not even if every output "
+        f"reveals the record; that {takes}.",
         stacklevel=4,
     )
-
-
-def best_growth(plan: Plan, target: Target) -> float:
-    """The most that the log of the wealth can grow in a call."""
-    if target.session is None:
-        luck = target.game.luck
-        chance = float(luck[luck > 0].min(initial=1.0))
-        if not 0 < chance < 1:
-            return 0.0
-        odds = math.log(chance / (1.0 - chance)) + plan.point[0]
-        return math.log1p(math.exp(-min(odds, 700.0)))
-    if isinstance(plan.tested, PureDP):
-        return math.log1p(math.exp(-min(plan.tested.epsilon, 700.0)))
-    sure = np.array([1e-9]), np.array([1.0 - 1e-9])
-    return float(growth(*sure, cell_bets(*sure, plan.tested))[0])

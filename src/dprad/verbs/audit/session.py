@@ -22,6 +22,7 @@ from dprad.verbs.audit.allowed import cell_bets, growth
 from dprad.verbs.audit.books import Cells, Odds
 from dprad.verbs.audit.coordinates import Reader, Rows, joined
 from dprad.verbs.audit.learners import Predictor, Score, together
+from dprad.verbs.audit.tables import telling
 
 # Learners are trained first after this many calls, anew when there are that many times as many (up
 # to a thousand calls, and beyond), and see at most MOST.
@@ -30,6 +31,8 @@ FIRST, OFTEN, RARELY, MOST = 16, 1.25, 1.3, 20_000
 THRESHOLDS, CAUTION = 100, 0.5
 # Cells of equal size, and the weight of an output that was not seen.
 CELLS, UNSEEN = 12, 0.5
+# Coordinates that are named.
+NAMED = 3
 # Epsilons at which wealth is read first.
 GRID = np.r_[0.0, np.geomspace(0.01, 40.0, 160)]
 # The same for bets on cells, whose weights must be found for each, and how closely.
@@ -63,11 +66,14 @@ class Session:
     cells: Cells | None = None
     predictor: Predictor | None = None
     cuts: FloatArray = field(default_factory=lambda: np.zeros(0))
+    differ: tuple[str, ...] = ()
     trained: int = 0
     studied: int = 0
     calls: int = 0
     guesses: int = 0
     hits: int = 0
+    best: float = 0.0  # the largest log of the wealth against the claim, ever, and the book then
+    peak: Odds | Cells | None = None
 
     def __post_init__(self) -> None:
         self.reader = Reader(self.bits)
@@ -94,9 +100,12 @@ class Session:
             odds = self.predictor(rows)
             added: list[list[int]] = []
             if self.odds is not None:
-                added = self.odds.add(odds, secret)
+                assert isinstance(self.claim, PureDP)
+                path = self.odds.path(odds, secret, self.claim.epsilon)
+                added = self._book(self.odds, path, odds, secret)
             elif self.cells is not None and len(self.cuts):
-                added = self.cells.add(np.searchsorted(self.cuts, odds, "right"), secret)
+                cell = np.searchsorted(self.cuts, odds, "right")
+                added = self._book(self.cells, self.cells.path(cell, secret), cell, secret)
             right = int(np.count_nonzero((odds > 0) == (secret == 1)))
             booked = Booked(len(secret), len(secret), right, added)
         self._count(booked)
@@ -111,6 +120,24 @@ class Session:
             book = self.odds if self.odds is not None else self.cells
             assert book is not None
             book.put(booked.added)
+            if (now := self.log_wealth()) > self.best:
+                self.best, self.peak = now, book.copy()
+
+    def _book(
+        self, book: Any, path: FloatArray, predicted: Any, secret: IntArray
+    ) -> list[list[int]]:
+        """Book all calls. Their bets were fixed before, so wealth counts after each of them, and
+        where it is highest ever the book is kept. Once nothing is learned, chunks are stored as
+        counts, and wealth counts at their ends only.
+        """
+        highest = len(path) - 1
+        if self.learning and len(path):
+            highest = int(np.argmax(path))
+        if len(path) and path[highest] > self.best:
+            self.best, self.peak = float(path[highest]), book.copy()
+            self.peak.add(predicted[: highest + 1], secret[: highest + 1])
+        added: list[list[int]] = book.add(predicted, secret)
+        return added
 
     def _count(self, booked: Booked) -> None:
         self.calls += booked.calls
@@ -129,6 +156,8 @@ class Session:
     def _train(self, seen: int) -> None:
         rows, secret = joined(self.rows), np.concatenate(self.secrets)
         self.trained = seen
+        if self.reader.width > 1:
+            self.differ = tuple(map(self.reader.called, telling(rows.numbers, secret, NAMED)))
         if min(np.count_nonzero(secret == z) for z in (0, 1)) < 8:
             return
         bound = self.claim.epsilon if isinstance(self.claim, PureDP) else math.inf
@@ -148,22 +177,35 @@ class Session:
 
     def against(self, claim: Guarantee) -> float:
         """Log of the wealth against a claim."""
-        if self.odds is not None:
-            assert isinstance(claim, PureDP)
-            return float(self.odds.log_wealth(claim.epsilon)[0])
-        assert self.cells is not None
-        return self.cells.log_wealth(claim)
+        book = self.odds if self.odds is not None else self.cells
+        assert book is not None
+        return _against(book, claim)
 
     def refuted(self, delta: float, alpha: float) -> float:
-        """The largest epsilon such that it and all smaller ones (with this delta) are refuted."""
-        needed, odds = -math.log(alpha), self.odds
-        if odds is not None:
-            return first_crossing(lambda e: float(odds.log_wealth(e)[0]), needed)
+        """The largest epsilon such that it and all smaller ones (with this delta) are refuted, now
+        or where wealth was highest.
+        """
+        needed, books = -math.log(alpha), [self.odds if self.odds is not None else self.cells]
+        if self.peak is not None and self.best > self.log_wealth():
+            books.append(self.peak)
+        return max(_refuted(book, delta, needed) for book in books if book is not None)
 
-        def wealth(epsilon: float) -> float:
-            return self.against(ApproxDP(epsilon, delta, neighbours=REPLACE_ONE))
 
-        return first_crossing(wealth, needed, *COARSE)
+def _against(book: Odds | Cells, claim: Guarantee) -> float:
+    if isinstance(book, Cells):
+        return book.log_wealth(claim)
+    assert isinstance(claim, PureDP)
+    return float(book.log_wealth(claim.epsilon)[0])
+
+
+def _refuted(book: Odds | Cells, delta: float, needed: float) -> float:
+    if isinstance(book, Odds):
+        return first_crossing(lambda e: float(book.log_wealth(e)[0]), needed)
+
+    def wealth(epsilon: float) -> float:
+        return book.log_wealth(ApproxDP(epsilon, delta, neighbours=REPLACE_ONE))
+
+    return first_crossing(wealth, needed, *COARSE)
 
 
 def first_crossing(

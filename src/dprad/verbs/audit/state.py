@@ -20,11 +20,14 @@ _KEYS = {"phase", "chunk", "result", "first"}
 
 @dataclass(slots=True)
 class State:
-    """Results by phase and chunk, and (`firsts`) the digest of the first outputs of each."""
+    """Results by phase and chunk, and (`firsts`) the digest of the first outputs of each; of one
+    part of an audit.
+    """
 
     journal: Journal | None
     lines: dict[str, dict[int, Any]] = field(default_factory=dict)
     firsts: dict[tuple[str, int], str] = field(default_factory=dict)
+    part: str = ""
 
     @classmethod
     def open(cls, path: Any, key: dict[str, Any]) -> State:
@@ -42,12 +45,17 @@ class State:
 
     def done(self, phase: str) -> dict[int, Any]:
         """Stored results of a phase."""
-        return self.lines.get(phase, {})
+        return self.lines.get(self.part + phase, {})
+
+    def first(self, phase: str, chunk: int) -> str:
+        """The digest of the first outputs of a chunk."""
+        return self.firsts[self.part + phase, chunk]
 
     def put(self, phase: str, chunk: int, result: Any, first: str) -> None:
         """Store a result."""
         if self.journal is not None and chunk not in self.done(phase):
-            self.journal.append({"phase": phase, "chunk": chunk, "result": result, "first": first})
+            row = {"phase": self.part + phase, "chunk": chunk, "result": result, "first": first}
+            self.journal.append(row)
 
 
 def _sound(line: dict[str, Any]) -> bool:

@@ -39,6 +39,22 @@ def differing(raw: FloatArray, secret: IntArray, most: int) -> IntArray:
     return np.asarray(np.sort(places[np.argsort(-gap)[:most]]))
 
 
+def telling(raw: FloatArray, secret: IntArray, most: int) -> list[int]:
+    """Columns whose distributions differ clearly between the two secrets (Kolmogorov and Smirnov,
+    at a thousandth for all together), most first.
+    """
+    chosen, size = differing(raw, secret, LINE), np.bincount(secret, minlength=2)
+    far = np.zeros(len(chosen))
+    for k, j in enumerate(chosen.tolist()):
+        _, place = np.unique(raw[:, j], return_inverse=True)
+        seen = (np.bincount(place[secret == z], minlength=place.max() + 1) for z in (0, 1))
+        zero, one = (np.cumsum(n) / max(n.sum(), 1) for n in seen)
+        far[k] = np.abs(one - zero).max()
+    clear = np.sqrt(np.log(2e3 * max(len(chosen), 1)) / 2 * (1 / np.maximum(size, 1)).sum())
+    order = np.argsort(-far, kind="stable")[:most]
+    return [int(chosen[k]) for k in order if far[k] > clear]
+
+
 def columns(rows: Rows, chosen: IntArray) -> FloatArray:
     """Some coordinates; those that outputs do not have are missing."""
     raw = rows.numbers

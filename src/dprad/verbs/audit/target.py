@@ -65,6 +65,10 @@ class Target:
         return self.question.table("audit")
 
 
+class TooFewError(DpradError):
+    """There are too few calls, or records, for any bet."""
+
+
 def choose(plan: Plan, file: State, stop: Stop) -> Target:
     """The question as asked, or two data sets."""
     attack, model = plan.attack, plan.model
@@ -96,7 +100,7 @@ def _compared(plan: Plan, file: State, stop: Stop) -> Target:
     """Two records, equally likely; or one, and a data set without it."""
     study = _Study.of(plan)
     if len(study.places) < 2:
-        raise DpradError("an audit compares records: the prior must have at least two.")
+        raise TooFewError("an audit compares records: the prior must have at least two.")
     samples: dict[int, Any] = {}
     replayed, calls = (0, 0), 0
     pair = (int(study.places[0]), int(study.places[-1]))
@@ -105,7 +109,7 @@ def _compared(plan: Plan, file: State, stop: Stop) -> Target:
         calls = study.calls
         pair = versus.choose_pair(samples, plan.tested, plan.settings.seed, study.absent)
     if plan.settings.trials - calls < 10:
-        raise DpradError(f"trials must leave runs to count: give more than {calls:,}.")
+        raise TooFewError(f"trials must leave runs to count: give more than {calls:,}.")
     known = versus.known_scores(plan, pair, study.read)
     session = Session(plan.tested, plan.settings.seed, known, plan.settings.bits)
     if samples:
@@ -205,7 +209,7 @@ class _Study:
                 samples[z] = _longer(samples.get(z), outputs)
                 if stop.now():
                     fresh.close()
-                    raise DpradError("max_seconds passed while records were still being chosen.")
+                    raise TooFewError("max_seconds passed while records were still being chosen.")
             fresh.close()
             before += count * each
         return samples, (again, sum(self._size(i) for i in done))

@@ -32,11 +32,11 @@ def evidence(
     The folder is new, empty, or an earlier pack, which is replaced in one step.
     """
     needed()  # before the work, not after it
-    target = usable(folder)
+    target = usable(folder, scenario.files)
     answers = answer(scenario, allow_code=allow_code)
     day = datetime.now(UTC).date() if today is None else today
     found = facts(answers, command, day)
-    files = {"report.html": html_of(answers, command).encode()}
+    files = {"report.html": html_of(answers, command, found["verdict"]).encode()}
     text = input_of(scenario)
     if text is not None:
         files["scenario.toml"] = text

@@ -12,8 +12,8 @@ import dprad
 from dprad.errors import DpradError
 from dprad.model.audits import Audit
 from dprad.model.results import Risk
-from dprad.model.verdicts import Outcome, Verdict, judge
-from dprad.show.report.evidence.opinion import OPINION, opinion
+from dprad.model.verdicts import Outcome, Verdict, headed, judge
+from dprad.show.report.evidence.opinion import OPINION, Asked, opinion
 from dprad.show.report.published import SAID, published
 from dprad.show.scenario import EXAMPLE, Answers, Scenario
 
@@ -80,7 +80,7 @@ def facts(answers: Answers, command: str, day: date) -> dict[str, Any]:
         if scenario.accepted is None
         else {"risk": scenario.accepted, "of": "one person" if scenario.worst else "average"}
         | {key: scenario.decided.get(key) for key in ("by", "on")},
-        "verdict": _verdict(answers, [risk for one in asked for _, risk in one.rows]),
+        "verdict": _verdict(answers, asked),
         "rounding": SAID,
         "opinion": {
             "source": OPINION,
@@ -120,16 +120,24 @@ def _next_year(day: date) -> date:
         return date(day.year + 1, 3, 1)
 
 
-def _verdict(answers: Answers, asked: list[Risk]) -> dict[str, Any] | None:
+def _verdict(answers: Answers, asked: tuple[Asked, ...]) -> dict[str, Any] | None:
     """With a word about attackers who are asked about here, and not by the scenario."""
     verdict = answers.verdict
     if verdict is None:
         return None
-    word, said = verdict.word, sentence(verdict)
-    if verdict.outcome == "accepted" and any(_outcome(answers, r) != "accepted" for r in asked):
-        word = "Accepted for the attackers of the scenario only"
-        said += " Others, who are asked about below, are not within the limit."
+    left = [answers.unasked, _others(answers, asked)] if verdict.outcome == "accepted" else []
+    said = " ".join([sentence(verdict), *filter(None, left)])
+    word = headed(verdict, "".join(left))
     return verdict.to_dict() | {"word": word, "sentence": said}
+
+
+def _others(answers: Answers, asked: tuple[Asked, ...]) -> str:
+    """What is said of attackers that the scenario does not name; nothing if all are accepted."""
+    if any(_outcome(answers, risk) != "accepted" for one in asked for _, risk in one.rows):
+        return "Others, who are asked about in the evidence, are not within the limit."
+    if any(one.gaps for one in asked):
+        return "Others, who are named in the evidence, could not be assessed."
+    return ""
 
 
 def sentence(verdict: Verdict) -> str:

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,10 @@ RESULTS, HASHES = "results.json", "SHA256SUMS"
 NAMES = {"report.html", "scenario.toml", "evidence.md", RESULTS, HASHES}
 
 
-def usable(folder: Any) -> Path:
-    """Where the pack goes: nothing yet, an empty folder, or an earlier pack; else an error."""
+def usable(folder: Any, inputs: Iterable[Path] = ()) -> Path:
+    """Where the pack goes: nothing yet, an empty folder, or an earlier pack; else an error. Nor a
+    folder that holds one of `inputs`: it would be gone.
+    """
     given = Path(folder)
     try:
         if planted(given):
@@ -28,6 +31,9 @@ def usable(folder: Any) -> Path:
                 "may write. Name the folder itself, or another one."
             )
         target = given.resolve()
+        for read in inputs:
+            if read.exists() and target in read.resolve().parents:
+                raise DpradError(f"{given} holds an input ({read.name}); name another folder.")
         if not target.parent.is_dir():
             raise DpradError(f"{target.parent} is not a folder; make it first.")
         if not target.exists():

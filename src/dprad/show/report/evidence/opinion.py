@@ -30,6 +30,7 @@ class Asked:
     means: tuple[str, ...]
     rows: tuple[tuple[str, Risk], ...]
     not_assessed: tuple[str, ...]
+    gaps: bool  # whether some attackers have no number
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +140,7 @@ def _asked(kind: Kind, scenario: Scenario, cases: list[Case]) -> Asked:
         why = "too many columns, and none is named" if known else "no columns are known"
         rest.insert(0, f"This question: {why}.")
     gaps = [f"{case.name}: {case.reason}." for case in mine if case.risk is None]
-    return Asked(kind.name, kind.asks, tuple(means), rows, (*gaps, *rest))
+    return Asked(kind.name, kind.asks, tuple(means), rows, (*gaps, *rest), bool(gaps))
 
 
 def _others(scenario: Scenario) -> list[Case]:
