@@ -125,6 +125,19 @@ def broken(refuted: Sequence[str]) -> str:
     )
 
 
+def ranked(cases: Sequence[tuple[str, Risk]]) -> list[str]:
+    """A table of attackers, their extra risk and that of the most exposed person, largest first."""
+    rows = [("attacker", "average", "most exposed person")]
+    for name, risk in sorted(cases, key=lambda case: -case[1].interval[1]):
+        own = ""
+        if risk.worst is not None and risk.worst_interval is not None:
+            own = explain.bounded(risk.worst, risk.worst_interval, risk.worst_kind or "exact")
+        rows.append((name, explain.number(risk), own))
+    wide = [max(len(row[k]) for row in rows) for k in range(3)]
+    lines = ("  ".join(c.ljust(w) for c, w in zip(row, wide, strict=True)) for row in rows)
+    return [f"  {line.rstrip()}" for line in lines]
+
+
 def judge(
     cases: Sequence[tuple[str, Risk]],
     limit: float,

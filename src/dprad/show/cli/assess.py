@@ -14,7 +14,7 @@ from dprad.model.guarantees import KINDS
 from dprad.model.parameters import UNITS
 from dprad.show.cli import options
 from dprad.show.cli.options import OUTPUT, SUBJECT, Feared, Population, without
-from dprad.show.cli.output import ranked, show, show_json
+from dprad.show.cli.output import show, show_json
 from dprad.show.cli.scenario import alone, assessed
 from dprad.show.cli.tables import Published
 
@@ -97,7 +97,7 @@ def assess(
     """
     import dprad
     from dprad.model import explain
-    from dprad.model.verdicts import judge, upper
+    from dprad.model.verdicts import judge, ranked, upper
 
     if form != "text":
         without(

@@ -15,8 +15,8 @@ from dprad.show.cli.output import show, show_json
 from dprad.show.cli.tables import Published
 
 _CLAIM = Group("The claim", sort_key=1)
-_RUNS = Group("Runs", sort_key=4)
-_TABLE = Group("Instead of calling something: runs in a table", sort_key=5)
+_RUNS = Group("Runs", sort_key=5)
+_TABLE = Group("Instead of calling something: runs in a table", sort_key=6)
 _NOBODY, _ANYONE = Population(), Feared()
 _MODEL = Group("The supposed table, if it publishes one", sort_key=2)
 Numbers = options.number_options(_MODEL, CLAMP, RHO, SCALE, TIMES)

@@ -13,10 +13,10 @@ from dprad.mechanisms import catalogue
 from dprad.mechanisms.catalogue import FAMILIES, FIXED, TABLES, amount
 from dprad.model.guarantees import KINDS
 from dprad.model.parameters import NOISE_MULTIPLIER, UNITS
-from dprad.model.verdicts import judge
+from dprad.model.verdicts import judge, ranked
 from dprad.show.cli import options
 from dprad.show.cli.options import OUTPUT, Feared, Population, Whole, without
-from dprad.show.cli.output import ranked, show, show_json
+from dprad.show.cli.output import show, show_json
 from dprad.show.cli.scenario import alone, calibrated
 from dprad.show.cli.tables import Published
 

@@ -11,7 +11,7 @@ from dprad.errors import DpradError
 from dprad.mechanisms.catalogue import NUMBERS
 from dprad.show.cli import options
 from dprad.show.cli.options import OUTPUT, SUBJECT, listed
-from dprad.show.cli.output import ranked, show, show_json
+from dprad.show.cli.output import show, show_json
 
 if TYPE_CHECKING:
     from dprad.show.ledger import Ledger, Standing
@@ -266,39 +266,10 @@ def _spare(out: Path | None, ledger: Ledger) -> None:
 
 def _told(ledger: Ledger, standing: Standing, json: bool, first: str, name: str = "") -> int:
     """Print a standing; the exit code."""
-    from dprad.model import explain
-    from dprad.model.verdicts import upper
-
     if json:
         show_json(standing.to_dict() | {"head": ledger.head})
         return standing.code
-    lines = [first]
-    if standing.cases:
-        lines += ["", "All together, the extra risk of taking part, by attacker:"]
-        lines += ranked(standing.cases)
-        lines += ["", f"What each release added ({standing.strongest[0]}):"]
-        wide = max(len(step.entry.name) for step in standing.steps)
-        for step in standing.steps:
-            here = "  <- this one" if step.entry.name == name else ""
-            lines.append(
-                f"  {step.entry.date}  {step.entry.name.ljust(wide)}  {step.entry.state:<9}  "
-                f"{'+' if step.added >= 0 else '-'}{explain.above(abs(step.added))} to "
-                f"{explain.above(step.risk)}{here}"
-            )
-        lines += ["", *standing.notes()]
-        if standing.verdict is None or standing.verdict.outcome == "exceeded":
-            lines += explain.doubtful(standing.strongest[1].doubts)
-        if standing.filtered is not None:
-            lines.append(
-                "If you also choose the noise of each release after seeing earlier outputs, count "
-                f"with {explain.above(upper(standing.filtered, worst=standing.asked.worst))}."
-            )
-    else:
-        lines += explain.doubtful(standing.asked.doubts)
-    if standing.verdict is not None:
-        lines += ["", f"{standing.word}. {standing.verdict}"]
-    lines += ["", standing.unasked] if standing.unasked else []
-    show("\n".join(lines))
+    show(f"{first}\n{standing.text(new=name)}")
     return standing.code
 
 

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from dprad.model.threats import Threat
 
 SUBJECT = Group("The promise or the mechanism", sort_key=1)
-PRIOR = Group("What is known about the population (default: nothing)", sort_key=2)
-THREAT = Group("The attacker", sort_key=3)
-OUTPUT = Group("Output", sort_key=4)
+PRIOR = Group("What is known about the population (default: nothing)", sort_key=3)
+THREAT = Group("The attacker", sort_key=4)
+OUTPUT = Group("Output", sort_key=7)
 QUERY = (
     "What the mechanism reads: a column, columns separated by commas, or a comparison, as in "
     "'smoker = \"yes\" and age >= 40', which reads 1 or 0. Default: the target, or the only column."

@@ -7,11 +7,8 @@ import math
 import os
 import sys
 import threading
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from dprad.model.results import Risk
+from collections.abc import Callable
+from typing import Any
 
 
 def clean(text: str) -> str:
@@ -37,21 +34,6 @@ def show(text: str) -> None:
     except BrokenPipeError:
         # buffered output has nowhere to go
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def ranked(cases: Sequence[tuple[str, Risk]]) -> list[str]:
-    """Attackers with their extra risk and that of the most exposed person, largest first."""
-    from dprad.model import explain
-
-    rows = [("attacker", "average", "most exposed person")]
-    for name, risk in sorted(cases, key=lambda case: -case[1].interval[1]):
-        own = ""
-        if risk.worst is not None and risk.worst_interval is not None:
-            own = explain.bounded(risk.worst, risk.worst_interval, risk.worst_kind or "exact")
-        rows.append((name, explain.number(risk), own))
-    wide = [max(len(row[k]) for row in rows) for k in range(3)]
-    lines = ("  ".join(c.ljust(w) for c, w in zip(row, wide, strict=True)) for row in rows)
-    return [f"  {line.rstrip()}" for line in lines]
 
 
 def show_json(plain: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from dprad.errors import DpradError
-from dprad.show.cli.output import ranked, show, show_json
+from dprad.show.cli.output import show, show_json
 
 if TYPE_CHECKING:
-    from dprad.model.results import Risk
     from dprad.show.cli.formats import Format
 
 
@@ -104,11 +102,9 @@ def alone(given: dict[str, Any]) -> None:
 
 def assessed(path: Path, *, json: bool, form: Format = "text") -> int:
     """Every threat against all releases together and each alone; the exit code is the verdict."""
-    from dprad.model.verdicts import headed
     from dprad.show.scenario import answer, load
 
-    scenario = load(path)
-    answers = answer(scenario, plans=False, audits=False)
+    answers = answer(load(path), plans=False, audits=False)
     if json:
         show_json(answers.to_dict())
         return answers.code
@@ -117,25 +113,8 @@ def assessed(path: Path, *, json: bool, form: Format = "text") -> int:
 
         show(written(of_answers(answers, path), form))
         return answers.code
-    names = [name for name, _ in scenario.threats]
-    lines = [f"Scenario: {scenario.title}"]
-    if len(scenario.releases) > 1:
-        lines += ["", "All releases together:", *_table(names, answers.joint)]
-    for release, row in zip(scenario.releases, answers.risks, strict=True):
-        lines += ["", f"{release.name}:", *_table(names, row)]
-    name, strongest = answers.strongest
-    lines += ["", str(strongest).split("\n")[0], f"({name})"]
-    if answers.verdict is not None:
-        lines += ["", f"{headed(answers.verdict, answers.unasked)}. {answers.verdict}"]
-    if answers.unasked:
-        lines += ["", answers.unasked]
-    show("\n".join(lines))
+    show(str(answers))
     return answers.code
-
-
-def _table(names: Sequence[str], risks: Sequence[Risk]) -> list[str]:
-    """A line for each attacker: the average over people, and the most exposed person."""
-    return ranked(list(zip(names, risks, strict=True)))
 
 
 def calibrated(path: Path, *, json: bool) -> int:

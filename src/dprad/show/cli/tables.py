@@ -11,7 +11,7 @@ from dprad.errors import DpradError, number
 from dprad.mechanisms.catalogue import TABLES, card
 from dprad.show.cli.options import listed, without
 
-TABLE = Group("Or a table about many people", sort_key=1)
+TABLE = Group("Or a table about many people", sort_key=2)
 # What `--counts` is set to for a single number, unless a column is called so.
 TOTAL = "total"
 

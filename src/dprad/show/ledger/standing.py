@@ -11,7 +11,7 @@ from dprad.exact.solution import Sampling
 from dprad.game.question import Question
 from dprad.model import explain
 from dprad.model.results import Risk
-from dprad.model.verdicts import CODES, Verdict, headed, judge, upper
+from dprad.model.verdicts import CODES, Verdict, headed, judge, ranked, upper
 from dprad.runtime.progress import steps as stepwise
 from dprad.show.ledger.entry import PERSON, Entry
 from dprad.show.scenario.release import unasked
@@ -155,6 +155,44 @@ class Standing:
             "seeing earlier ones, ask with adaptive (--adaptive)."
         )
         return lines
+
+    def text(self, new: str = "") -> str:
+        """All together, what each release added (`new` is marked), and what follows."""
+        lines = []
+        if self.cases:
+            lines += ["", "All together, the extra risk of taking part, by attacker:"]
+            lines += ranked(self.cases)
+            lines += ["", f"What each release added ({self.strongest[0]}):"]
+            wide = max(len(step.entry.name) for step in self.steps)
+            for step in self.steps:
+                here = "  <- this one" if step.entry.name == new else ""
+                lines.append(
+                    f"  {step.entry.date}  {step.entry.name.ljust(wide)}  {step.entry.state:<9}  "
+                    f"{'+' if step.added >= 0 else '-'}{explain.above(abs(step.added))} to "
+                    f"{explain.above(step.risk)}{here}"
+                )
+            lines += ["", *self.notes()]
+            if self.verdict is None or self.verdict.outcome == "exceeded":
+                lines += explain.doubtful(self.strongest[1].doubts)
+            if self.filtered is not None:
+                lines.append(
+                    "If you also choose the noise of each release after seeing earlier outputs, "
+                    f"count with {explain.above(upper(self.filtered, worst=self.asked.worst))}."
+                )
+        else:
+            lines += explain.doubtful(self.asked.doubts)
+        if self.verdict is not None:
+            lines += ["", f"{self.word}. {self.verdict}"]
+        lines += ["", self.unasked] if self.unasked else []
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return (
+            f"{len(self.entries):,} releases, of which {len(self.counted):,} count.\n{self.text()}"
+        )
+
+    def __repr__(self) -> str:
+        return f"Standing({len(self.entries):,} releases)"
 
     def to_dict(self) -> dict[str, Any]:
         """The standing as plain data."""

@@ -13,7 +13,7 @@ from dprad.model import explain
 from dprad.model.audits import Audit
 from dprad.model.guarantees import REPLACE_ONE, PureDP
 from dprad.model.results import Calibration, Risk
-from dprad.model.verdicts import Verdict, judge, upper
+from dprad.model.verdicts import Verdict, headed, judge, ranked, upper
 from dprad.runtime.functions import load
 from dprad.runtime.progress import known, steps
 from dprad.show.scenario.file import Scenario
@@ -118,6 +118,27 @@ class Answers:
     def code(self) -> int:
         """The exit code of a command."""
         return int(bool(self.refuted)) if self.verdict is None else self.verdict.code
+
+    def __str__(self) -> str:
+        names = [name for name, _ in self.scenario.threats]
+
+        def table(risks: Sequence[Risk]) -> list[str]:
+            return ranked(list(zip(names, risks, strict=True)))
+
+        lines = [f"Scenario: {self.scenario.title}"]
+        if len(self.scenario.releases) > 1:
+            lines += ["", "All releases together:", *table(self.joint)]
+        for release, row in zip(self.scenario.releases, self.risks, strict=True):
+            lines += ["", f"{release.name}:", *table(row)]
+        name, strongest = self.strongest
+        lines += ["", str(strongest).split("\n")[0], f"({name})"]
+        if self.verdict is not None:
+            lines += ["", f"{headed(self.verdict, self.unasked)}. {self.verdict}"]
+        lines += ["", self.unasked] if self.unasked else []
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"Answers({self.scenario!r})"
 
     def to_dict(self) -> dict[str, Any]:
         """The answers as plain data.
