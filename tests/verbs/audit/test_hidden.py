@@ -16,7 +16,7 @@ from dprad.mechanisms import BlackBox
 from dprad.verbs.audit import coordinates, target, trials
 from dprad.verbs.audit.coordinates import Reader
 from dprad.verbs.audit.evidence import Learned, to_plain
-from dprad.verbs.audit.fingerprint import digest
+from dprad.verbs.audit.fingerprint import digest_of_outputs
 from dprad.verbs.audit.flatten import coordinates as flat
 from dprad.verbs.audit.frozen import frozen
 from dprad.verbs.audit.session import Booked, Session
@@ -277,7 +277,7 @@ def test_stored_outputs_must_have_the_digest_that_is_stored():
     with pytest.raises(DpradError, match="damaged"):
         evidence.stored(plain, job, chunks, 0)
     forged = packed(decode(plain["outputs"]))  # with a digest of its own
-    plain["digest"] = digest(forged)
+    plain["digest"] = digest_of_outputs(forged)
     stored = evidence.stored(plain, job, chunks, 0)
     assert job.replay(chunks, {0: stored}, {0: first}) is None
 

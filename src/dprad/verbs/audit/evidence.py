@@ -13,7 +13,7 @@ import numpy as np
 
 from dprad.errors import DpradError
 from dprad.verbs.audit import certificates
-from dprad.verbs.audit.fingerprint import digest
+from dprad.verbs.audit.fingerprint import digest_of_outputs
 from dprad.verbs.audit.session import Booked, Session
 from dprad.verbs.audit.state import decode, encode
 from dprad.verbs.audit.tally import Tally
@@ -108,7 +108,7 @@ class Learned:
             records = job.secrets(index, size)
             if "outputs" in plain:
                 outputs = packed(decode(plain["outputs"]))
-                if len(outputs) != size or digest(outputs) != plain["digest"]:
+                if len(outputs) != size or digest_of_outputs(outputs) != plain["digest"]:
                     raise ValueError
                 return Calls(records, outputs, plain["digest"])
             calls, guesses, hits, added = plain["booked"]

@@ -60,7 +60,7 @@ def key(plan: Plan) -> dict[str, Any]:
     prior, game, settings = plan.question.prior, plan.game, plan.settings
     tables = [prior.support, game.pi, plan.read, game.fiber_of, game.target_of, game.luck]
     return {
-        "format": 5,
+        "format": 6,
         "claim": plan.claim.describe(),
         "game": digest(tables),
         "threat": plan.question.describe(),
@@ -88,11 +88,18 @@ def named(thing: Any) -> str:
 
 def digest(thing: Any) -> str:
     """Sixteen hexadecimal digits that identify a thing."""
-    return _settled(lambda: _digest(thing))
+    return _settled(lambda: _digest(thing, files=True))
 
 
-def _digest(thing: Any) -> str:
-    walk = _Walk()
+def digest_of_outputs(outputs: Any) -> str:
+    """The same without the files of installed packages: those belong to the function (`key`), and
+    outputs are looked at after every few calls.
+    """
+    return _settled(lambda: _digest(outputs, files=False))
+
+
+def _digest(thing: Any, *, files: bool) -> str:
+    walk = _Walk(files)
     walk.see(thing)
     return walk.hash.hexdigest()[:16]
 
@@ -110,7 +117,8 @@ def _settled(look: Callable[[], T]) -> T:
 class _Walk:
     """One walk through an object and everything in it; repeated objects are numbered."""
 
-    def __init__(self) -> None:
+    def __init__(self, files: bool) -> None:
+        self.files = files  # of installed packages
         self.hash = hashlib.sha256()
         self.met: dict[int, int] = {}
         self.kept: list[Any] = []  # keeps objects alive, so that no address is reused
@@ -154,7 +162,7 @@ class _Walk:
         """Unordered contents: the digests of each."""
         digests = []
         for thing in things:
-            walk = _Walk()
+            walk = _Walk(self.files)
             walk.met, walk.kept = dict(self.met), self.kept
             walk.see(thing)
             digests.append(walk.hash.hexdigest())
@@ -247,7 +255,7 @@ class _Walk:
 
     def _packages(self, thing: Any) -> None:
         """The package of something installed, and the packages that it names."""
-        for top in reached(thing):
+        for top in reached(thing) if self.files else ():
             self.say(top)
             if top not in self.packages:
                 self.packages.add(top)

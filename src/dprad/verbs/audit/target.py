@@ -284,7 +284,7 @@ def _longer(one: Any, other: Any) -> Any:
 
 
 def _alike(one: Any, other: Any) -> bool:
-    return fingerprint.digest(one) == fingerprint.digest(other)
+    return fingerprint.digest_of_outputs(one) == fingerprint.digest_of_outputs(other)
 
 
 def _plain(value: Any) -> Any:

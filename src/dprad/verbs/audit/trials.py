@@ -27,7 +27,7 @@ from dprad.mechanisms.base import Mechanism
 from dprad.mechanisms.black_box import BlackBox
 from dprad.numerics.arrays import Column, FloatArray, IntArray
 from dprad.runtime.workers import stream
-from dprad.verbs.audit.fingerprint import digest
+from dprad.verbs.audit.fingerprint import digest_of_outputs
 from dprad.verbs.audit.frozen import PLAIN, CopyError, frozen
 from dprad.verbs.audit.supports import support_bets
 from dprad.verbs.audit.tally import Tally
@@ -111,9 +111,9 @@ class Job:
         what is bet on them is still to be learned; and a digest of outputs.
         """
         z, outputs, rng = self._calls(index, size, first, size)
-        seen = digest(part(outputs, slice(REMEMBERED)))
+        seen = digest_of_outputs(part(outputs, slice(REMEMBERED)))
         if self.play is None:
-            return Calls(z, outputs, digest(outputs)), seen
+            return Calls(z, outputs, digest_of_outputs(outputs)), seen
         guess, right, luck = counted(
             self.play, self.game, outputs, z, rng, lambda: self._draw(size, rng)
         )
@@ -160,7 +160,7 @@ class Job:
                 return False
             kept = stored[i]
             if isinstance(kept, Calls) and kept.outputs is not None:
-                return digest(part(kept.outputs, slice(REMEMBERED))) == firsts[i]
+                return digest_of_outputs(part(kept.outputs, slice(REMEMBERED))) == firsts[i]
             stored[i] = kept if found[0] is None else found[0]  # as it was now, not as it is stored
             return True
 
@@ -209,7 +209,7 @@ class Job:
     def _again(self, index: int, size: int, first: int, calls: int) -> tuple[Any, str]:
         """A chunk, or a digest of its first calls only."""
         if calls < size:
-            return None, digest(self._calls(index, size, first, calls)[1])
+            return None, digest_of_outputs(self._calls(index, size, first, calls)[1])
         return self.chunk(index, size, first)
 
     def _draw(self, size: int, rng: np.random.Generator) -> IntArray:
