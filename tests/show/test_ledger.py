@@ -436,3 +436,27 @@ def test_names_that_cannot_be_shown_are_refused(name, ledger):
         ledger.add(GRR(epsilon=1.0, size=3), name=name, query="b")
     with pytest.raises(DpradError, match="one line of printable text"):
         PureDP(1.0, neighbours="replace-one").doubted(f"fine{name}")
+
+
+def test_a_release_that_the_scenario_describes_otherwise_is_not_accepted(tmp_path, capsys):
+    """Planned, then weakened, then published: which of the two it was is not known."""
+    scenario, path = tmp_path / "scenario.toml", tmp_path / "releases.jsonl"
+    text = SCENARIO.replace("yes = 3, no = 7", "yes = 300, no = 700")
+    scenario.write_text(text)
+    tried = lambda *words: run(capsys, *words)[0]  # noqa: E731
+    assert tried("init", path, "--scenario", scenario) == 0
+    assert tried("add", path, "--name", "January") == 0
+    assert tried("verify", path) == 0 and tried("status", path) == 0
+    scenario.write_text(text.replace("epsilon = 0.5", "epsilon = 5"))
+    for words in (("add", path, "--name", "January", "--state", "published"), ("status", path)):
+        code, out, _ = run(capsys, *words)
+        assert code == 3 and "describes 'January' otherwise than the ledger" in out
+    assert tried("verify", path) == 1 and tried("plan", path) == 3
+    for other in (text.replace('name = "January"', 'name = "June"'), text):
+        scenario.write_text(other)
+        assert tried("status", path) == 0 and tried("verify", path) == 0
+    # a new entry is compared as well
+    scenario.write_text(text + '[[releases]]\nname = "July"\nmechanism = "grr"\nepsilon = 1\n')
+    small = ("--mechanism", "grr", "--epsilon", 0.1)
+    assert tried("add", path, "--name", "July", *small, "--dry-run") == 3
+    assert tried("add", path, "--name", "May", *small) == 0

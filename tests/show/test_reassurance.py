@@ -473,3 +473,34 @@ def test_records_that_are_alike_in_what_matters_prove_nothing(tmp_path):
         calibrate(GRR, max_risk=0.05, **question)
     risk = assess(GRR(epsilon=6.0, size=1), **question)
     assert "alike in what is guessed" in " ".join(risk.assumptions)
+
+
+# -- found by a sixteenth reader -------------------------------------------------------------------
+def test_an_attacker_who_is_always_right_shows_nothing():
+    """A tolerance as wide as the values: whatever is published, nothing is gained."""
+    noise = dprad.mechanisms.Laplace(epsilon=5.0, sensitivity=9)
+    for prior in (Prior.uniform(10), Prior.from_probabilities([0.05] * 9 + [0.55])):
+        for eta, doubtful in ((4, False), (9, True), (1e9, True)):
+            threat = Threat(loss="absolute", eta=eta)
+            risk = assess(noise, prior=prior, threat=threat)
+            assert any("always right" in d for d in risk.doubts) == doubtful
+            promised = assess(noise.guarantee, prior=prior, threat=threat)
+            assert any("always right" in d for d in promised.doubts) == doubtful
+    wide = TWO.replace("[accepted]", '[[threats]]\nname="n"\nloss="absolute"\neta=9\n[accepted]')
+    wide = wide.replace('builtin = "patients"\ncolumns = ["diagnosis"]', "uniform = 10")
+    found = answers(wide)
+    assert found.code == 3 and found.verdict.outcome == "cannot be told"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('name = "much"', 'name = "little"', "another one is called 'little'"),
+        ("[accepted]", "[[threats]]\nname='x'\n[[threats]]\nname='x'\n[accepted]", "is called 'x'"),
+        ("risk = 0.1\n", "", "risk is missing"),
+        ("risk = 0.1\n", "worst = true\n", "risk is missing"),
+    ],
+)
+def test_what_would_pass_for_another_or_for_no_limit_is_refused(old, new, said):
+    with pytest.raises(dprad.DpradError, match=said):
+        answers(TWO.replace(old, new))

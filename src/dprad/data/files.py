@@ -37,9 +37,11 @@ SMALL = re.compile(
 _DATE = r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}"
 _TIME = r"\d{1,2}:\d\d(:[\d.,]+)? *([ap]m)? *(z|[-+]\d\d:?\d\d)?"
 _MONTH = "(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
+_YEAR = r"(19|20)\d\d([-/.]\d\d)?"  # or a month
 VALUE = (
     rf"[-+]?[\d.,]+(e[-+]?\d+)?|{_DATE}([ t]+{_TIME})?|{_TIME}"
     rf"|\d{{1,2}}[- .]*{_MONTH}[- .,]*\d{{2,4}}|{_MONTH} *\d{{1,2}},? *\d{{4}}"
+    r"|\d{4}[-/.]\d\d|\+\d[\d ()/-]{6,}|[$€£¥] *[\d.,]+|[\d.,]+ *([$€£¥%]|eur|usd|gbp|kg|cm)"
 )
 # What DuckDB may hold before it spills to disk; a count needs far less.
 FILE_MEMORY = "512MB"
@@ -270,7 +272,7 @@ def _named(table: Any) -> None:
     """Refuse a file whose first line is a record: then names would be somebody's values."""
     names = table.columns
     numbers = [n for n in names if re.fullmatch(VALUE, n.strip(), re.I)]
-    years = len(numbers) == len(names) and all(re.fullmatch(r"(19|20)\d\d", n) for n in names)
+    years = len(numbers) == len(names) and all(re.fullmatch(_YEAR, n) for n in names)
     same = " OR ".join(
         "CAST(\"{}\" AS VARCHAR) = '{}'".format(n.replace('"', '""'), n.replace("'", "''"))
         for n in names

@@ -64,6 +64,14 @@ class Additive(Mechanism):
         """The numbers of the column that is read."""
         return self.reads(question.numerical(type(self).__name__))
 
+    @property
+    def assumes(self) -> str:
+        """That nobody else's number is further away."""
+        return (
+            "Everybody's numbers differ by at most the sensitivity (where none is given: the range "
+            "of the values of this question)."
+        )
+
     @classmethod
     def arguments(cls, values: Column | range, given: dict[str, Any]) -> dict[str, Any]:
         """The sensitivity, if not given: the range of the values."""
@@ -115,6 +123,14 @@ class Ranged(Mechanism):
     def read(self, question: Question) -> Column:
         """The numbers of the column that is read."""
         return self.reads(question.numerical(type(self).__name__))
+
+    @property
+    def assumes(self) -> str:
+        """That nobody else's number lies outside."""
+        return (
+            "Everybody's numbers lie within the bounds (where none are given: the range of the "
+            "values of this question)."
+        )
 
     @classmethod
     def arguments(cls, values: Column | range, given: dict[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,8 @@
-"""Records that are all alike in what is guessed, or in what a release reads.
+"""Records that are all alike in what is guessed, or in what a release reads; and guesses that are
+always right.
 
-Nobody gains anything there, however little noise there is; but that rests on the sample: the next
-person may differ.
+Nobody gains anything there, however little noise there is. The first rests on the sample: the next
+person may differ. The second is no attack at all.
 """
 
 from __future__ import annotations
@@ -21,6 +22,16 @@ from dprad.numerics.arrays import Column, distinct
 
 # A risk that counts as none.
 NONE = 1e-12
+NEVER_WRONG = (
+    "This attacker is always right, without any release: the tolerance is as wide as the values. "
+    "So the attacker gains nothing, whatever is published. Ask about a smaller tolerance."
+)
+
+
+def never_wrong(question: Question, risk: Risk) -> bool:
+    """Whether the tolerance makes a blind guess right for everybody."""
+    tolerant = question.threat.loss != "exact" and not question.describe()["membership"]
+    return tolerant and risk.baseline is not None and risk.baseline > 1.0 - NONE
 
 
 def alike(subject: Any, question: Question, risk: Risk) -> str:

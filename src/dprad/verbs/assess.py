@@ -28,7 +28,7 @@ from dprad.numerics.arrays import complements
 from dprad.numerics.random import Seed, seed
 from dprad.runtime.memory import limit
 from dprad.runtime.workers import crew
-from dprad.verbs.alike import alike
+from dprad.verbs.alike import NEVER_WRONG, alike, never_wrong
 
 # Draws of an estimate, if the interval then reaches no further than this to both sides.
 DRAWS, AIM = 20_000, 0.001
@@ -129,6 +129,8 @@ def answer(subject: Any, question: Question, sampling: Sampling, *, own: bool = 
     is asked for.
     """
     risk = _answered(subject, question, sampling, own)
+    if never_wrong(question, risk):
+        risk = replace(risk, doubts=(*risk.doubts, NEVER_WRONG))
     reason = alike(subject, question, risk)
     if not reason:
         return risk

@@ -279,6 +279,8 @@ def test_an_add_remove_claim_is_tested_as_it_stands():
         **one,
     )  # fmt: skip
     assert sound.verdict == "consistent" and sound.epsilon_claimed == 1.0
+    with pytest.raises(DpradError, match="the record itself"):
+        audit(lambda record, rng: record, absent="Ann", **one)
     # two present records: the claim is converted, and a note says so
     both = audit(
         lambda record, rng: record + rng.laplace(0, 0.6), claim=claim, prior=Prior.uniform(2),

@@ -139,8 +139,10 @@ def test_every_kind_of_table_says_the_same(tmp_path, rng):
     assert one.epsilon_claimed == 1.0 and one.wealth[-1][0] == one.trials <= 600
     assert "added or removed" in str(one) and len(one.carried) >= 3
     # numbers: the table does not say which of them means "without"
-    numbers = audit_outputs(frame.assign(who=z), claim=claim, **name)
-    assert numbers.epsilon_claimed == 2.0 and any("converted" in n for n in numbers.notes)
+    with pytest.raises(DpradError, match="as in absent=0"):
+        audit_outputs(frame.assign(who=z), claim=claim, **name)
+    numbers = audit_outputs(frame.assign(who=z), claim=PureDP(2.0, **REPLACE), **name)
+    assert numbers.epsilon_claimed == 2.0 and not numbers.in_out
     assert audit_outputs(frame, claim=claim, rng=5, **name).epsilon_lower != one.epsilon_lower
 
 
@@ -422,3 +424,17 @@ def test_what_many_secrets_would_have_shown_is_found(size, rows):
     assert fair.verdict == "consistent" and fair.conclusive
     told = [found(fair.would_find, seed).verdict for seed in range(1, 1 + some(20, 3))]
     assert told.count("violated") >= 0.6 * len(told)
+
+
+def test_who_is_absent_is_asked_where_it_matters():
+    """0 and 1 may be two people, or nobody and somebody: for an add-remove claim half as much."""
+    rng = np.random.default_rng(5)
+    rows = [(z, z + rng.laplace(0, 1 / 1.7)) for z in [0, 1] * 2000]
+    claim = PureDP(1.0, **IN_OUT)
+    for one_run in (False, True):
+        with pytest.raises(DpradError, match="which does, as in absent=0"):
+            audit_outputs(rows, claim=claim, one_run=one_run)
+    told = audit_outputs(rows, claim=claim, absent=0)
+    assert told.verdict == "violated" and told.in_out
+    both = audit_outputs(rows, claim=claim.replace_one())
+    assert both.verdict == "consistent" and not both.in_out

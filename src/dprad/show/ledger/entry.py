@@ -98,6 +98,12 @@ class Entry:
         about = (self.mechanism, sorted(self.numbers.items()), sorted(self.fixed.items()))
         return repr((*about, self.query, self.doubts, self.people))
 
+    def matches(self, release: Release) -> bool:
+        """Whether a scenario describes the same."""
+        made = _published(release.mechanism, dict(release.numbers), {})
+        theirs = (made["mechanism"], made["numbers"], _plain(release.query), release.doubts)
+        return theirs == (self.mechanism, self.numbers, self.query, self.doubts)
+
     @property
     def unclear(self) -> bool:
         """Whether it hides less than a person, and how much of a person is not known."""

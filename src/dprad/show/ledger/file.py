@@ -22,7 +22,7 @@ from dprad.model.threats import Threat
 from dprad.runtime.journal import Log
 from dprad.show.ledger.entry import PERSON, STATES, Entry, State, described, digest
 from dprad.show.ledger.plan import Plan, planned
-from dprad.show.ledger.standing import Asked, Standing, standing_of
+from dprad.show.ledger.standing import Asked, Standing, otherwise, standing_of
 from dprad.show.ledger.under import changed, under
 from dprad.show.ranges import PUBLIC
 from dprad.show.scenario.file import load
@@ -114,8 +114,18 @@ class Ledger:
     @property
     def changed(self) -> tuple[str, ...]:
         """What of the scenario is not as it was when releases were entered, in sentences."""
-        counted = [entry for entry in self.entries if entry.counts]
-        return () if self.scenario is None else changed(counted, self.scenario)
+        if self.scenario is None:
+            return ()
+        try:
+            scenario = load(self.scenario)
+        except DpradError as error:
+            return (f"The scenario of these releases is not there as it was: {error}",)
+        differ = otherwise(self._counted, scenario.releases)
+        return (*differ, *changed(self._counted, self.scenario))
+
+    @property
+    def _counted(self) -> list[Entry]:
+        return [entry for entry in self.entries if entry.counts]
 
     def verify(self, head: str | None = None) -> int:
         """Read everything again; the number of lines. With the head of earlier: it must occur."""
@@ -238,15 +248,14 @@ class Ledger:
         if self.scenario is None:
             raise DpradError(f"{self.path} names no scenario: say which population, with prior=.")
         scenario = load(self.scenario)
-        asked, notes = scenario.questions, self.changed
+        asked, notes = scenario.questions, changed(self._counted, self.scenario)
         if threats is not None:
             named = [_named(t) for t in threats]
             asked = tuple((n, Question.of(scenario.prior, threat)) for n, threat in named)
         limit = scenario.accepted if max_risk is None else max_risk
-        releases = tuple(release.name for release in scenario.releases)
         whose = scenario.worst if worst is None else worst
         public = bool(PUBLIC & set(scenario.population))
-        return Asked(asked, limit, whose, False, self._doubts, notes, releases, public)
+        return Asked(asked, limit, whose, False, self._doubts, notes, scenario.releases, public)
 
     @property
     def _doubts(self) -> tuple[str, ...]:

@@ -155,6 +155,7 @@ def planned(
     if weights is not None and len(weights) != count:
         raise DpradError(f"weights must be {count} numbers, one for each new release.")
     matter = [number(w, "weights", low=1e-9) for w in weights or [1.0] * count]
+    asked = asked.about(counted)
     doubts = doubts_of([*counted, base], asked)
     if doubts:
         raise CannotBeToldError(f"No noise can be recommended: {' '.join(doubts)}")

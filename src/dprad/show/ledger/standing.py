@@ -14,18 +14,20 @@ from dprad.model.results import Risk
 from dprad.model.verdicts import CODES, Verdict, headed, judge, ranked, upper
 from dprad.runtime.progress import steps as stepwise
 from dprad.show.ledger.entry import PERSON, Entry
-from dprad.show.scenario.release import unasked
+from dprad.show.scenario.release import Release, unasked
 from dprad.verbs.assess import answer
 from dprad.verbs.together import Part, filtered, jointly, promised, together
 
 # Most releases whose addition is computed, the last ones.
 STEPS = 12
+# Most releases that a sentence names.
+NAMED = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Asked:
     """Attackers by name, each with a prepared question; the limit; what is counted; why no answer
-    can be relied on, if so; what else a reader has to know; releases of the scenario, by name; and
+    can be relied on, if so; what else a reader has to know; the releases of the scenario; and
     whether the range of the values is known anyway.
     """
 
@@ -35,8 +37,26 @@ class Asked:
     adaptive: bool = False
     doubts: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    named: tuple[str, ...] = ()
+    described: tuple[Release, ...] = ()
     public: bool = False
+
+    def about(self, entries: Sequence[Entry]) -> Asked:
+        """With the doubt about entries that the scenario describes otherwise, if there are any."""
+        return replace(self, doubts=(*self.doubts, *otherwise(entries, self.described)))
+
+
+def otherwise(entries: Sequence[Entry], described: Sequence[Release]) -> tuple[str, ...]:
+    """Which entries the scenario describes otherwise, in a sentence."""
+    said = {release.name: release for release in described}
+    other = [repr(e.name) for e in entries if e.name in said and not e.matches(said[e.name])]
+    if not other:
+        return ()
+    left = len(other) - NAMED
+    what = explain.listed([*other[:NAMED], f"{left:,} more"] if left > 0 else other)
+    return (
+        f"The scenario describes {what} otherwise than the ledger, so it is not known which was "
+        "published. What is not as it was entered needs a name of its own.",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +143,8 @@ class Standing:
             *self.asked.notes,
             "The numbers are for somebody who is in all of these releases; fewer never tell more.",
         ]
-        missing = [name for name in self.asked.named if name not in {e.name for e in self.entries}]
+        known = {e.name for e in self.entries}
+        missing = [r.name for r in self.asked.described if r.name not in known]
         if missing:
             lines.append(
                 f"The scenario also describes {explain.listed([repr(n) for n in missing])}, not "
@@ -275,6 +296,7 @@ def _one(parts: Sequence[Part], question: Question, asked: Asked) -> Risk:
 def standing_of(entries: tuple[Entry, ...], asked: Asked) -> Standing:
     """What counts, together, and what each of the last releases added."""
     counted = sorted((e for e in entries if e.counts), key=lambda e: e.date)
+    asked = asked.about(counted)
     cases = joint(counted, asked)
     if not cases:
         return Standing(entries, (), (), None, asked)

@@ -1,7 +1,8 @@
 """What the answers of a ledger rest on besides its lines: the scenario, which anybody may edit.
 
 Every line keeps the SHA-256 of the population, of its data, of the attackers and of the accepted
-risk. A scenario that says something else today is told. Its title and its releases may change.
+risk. A scenario that says something else today is told, and so is a release that it describes
+otherwise than the ledger: then nothing is accepted. Its title and other releases may change.
 """
 
 from __future__ import annotations

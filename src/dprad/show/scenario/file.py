@@ -208,28 +208,37 @@ def _deep(text: str) -> bool:
 def _meaning(checked: Table, text: str, folder: Path, wrong: Wrong) -> Scenario | None:
     """Population, threats and releases that fit together; tables that are spoiled are left out."""
     spoiled = frozenset(wrong.spoiled)
-    usual: Table = {} if ("population", 0) in spoiled else {"unknown": True}
-    population = checked.get("population", usual)
-    prior = None
-    source = None
-    if ("population", 0) not in spoiled:
+    whole = ("population", 0) not in spoiled
+    population = checked.get("population", {"unknown": True} if whole else {})
+    prior, source = None, None
+    if whole:
         source = source_of(population, folder)
         prior = attempt(lambda: prior_of(population, folder), ("population", 0), wrong)
     if not checked["releases"] and ("releases", 0) not in spoiled:
         wrong.add((), "there must be at least one [[releases]]: a mechanism, or a promise.")
     columns = prior.columns if prior is not None else columns_of(population, folder, wrong)
     threats = _questions(checked, prior, columns, spoiled, wrong)
-    releases = []
+    _apart([table.get("name") for table in checked["threats"]], "threats", wrong)
+    if "risk" not in checked.get("accepted", {"risk": None}) and ("accepted", 0) not in spoiled:
+        wrong.add(("accepted", 0), "risk is missing: how much is accepted?")
+    releases: list[Release | None] = []
     for k, table in enumerate(checked["releases"], 1):
         made = _release(table, k, wrong, ("releases", k) in spoiled)
         plain = made is not None and made.mechanism in catalogue.FAMILIES and made.query is None
         if made is not None and plain and not checked["threats"] and len(columns or ()) > 1:
             made = replace(made, query=list(columns or ()))  # the attackers have many targets
+        if (
+            made is not None
+            and "name" not in table
+            and made.name in [r.name for r in releases if r]
+        ):
+            made = replace(made, name=f"{made.name} ({k})")
         releases.append(made)
-        if releases[-1] is None or prior is None:
+        if made is None or prior is None:
             _known(table, columns, k, wrong)
         else:
-            _fits(releases[-1], k, prior, threats, wrong)
+            _fits(made, k, prior, threats, wrong)
+    _apart([None if made is None else made.name for made in releases], "releases", wrong)
     audit = checked.get("audit")
     if audit is not None and ("audit", 0) not in spoiled:
         _audited(audit, prior, releases, wrong)
@@ -250,6 +259,13 @@ def _meaning(checked: Table, text: str, folder: Path, wrong: Wrong) -> Scenario 
         folder=folder,
         source=source,
     )
+
+
+def _apart(names: list[str | None], table: str, wrong: Wrong) -> None:
+    """Names tell them apart, everywhere."""
+    for k, name in enumerate(names, 1):
+        if name is not None and name in names[: k - 1]:
+            wrong.add((table, k, "name"), f"another one is called {name!r}: give it another name.")
 
 
 def _fits(

@@ -25,6 +25,8 @@ MOST, EVER, CHOOSE, EACH = 4096, 2**24, 48, 8
 BATCH = 2**22
 # What the form of an output is called, where it is not that of the first.
 FORM = "form of the output"
+# Ends the name of a column of words: a word beside numbers (NaN is one) must not pass for a number.
+WORD = "\0"
 # Words of a coordinate from which, and the share of new ones with which, it tells too little.
 WORDS, NEW = 64, 0.9
 
@@ -33,8 +35,8 @@ WORDS, NEW = 64, 0.9
 class Rows:
     """Some outputs: a key for each (equal outputs have equal keys), and their coordinates.
 
-    `numbers` is outputs x coordinates, NaN where an output lacks one; a word is a number, too: its
-    place among all words.
+    `numbers` is outputs x coordinates, NaN where an output lacks one; a word is a number, too (its
+    place among all words), in a column of its own where others hold numbers.
     """
 
     keys: list[Any]
@@ -109,6 +111,7 @@ class Reader:
         name, (at, _) = max(
             ((n, p) for n, p in self.place.items() if p[0] <= column), key=lambda item: item[1][0]
         )
+        name = name.removesuffix(WORD)
         name = f"{name}, {column - at + 1}" if name.startswith("[]") else name
         bits = ", its lowest bits" if low else ""
         return f"number {column + 1:,}{f' ({name})' if records_shown() else ''}{bits}"
@@ -215,13 +218,14 @@ class Reader:
 
     def _line(self, row: Into) -> Any:
         """All coordinates of an output. O(their number)."""
-        for name, value in row.items():
-            if name not in self.place:
-                self._room(name, 1 if isinstance(value, float | str) else len(value))
+        columns = [(_column(name, value), name, value) for name, value in row.items()]
+        for column, _, value in columns:
+            if column not in self.place:
+                self._room(column, 1 if isinstance(value, float | str) else len(value))
         line: Any = [np.nan] * max(1, self.width)
         many = []
-        for name, value in row.items():
-            at, room = self.place.get(name, (0, 0))
+        for column, name, value in columns:
+            at, room = self.place.get(column, (0, 0))
             if isinstance(value, float | str):
                 if room:
                     line[at] = self._number(name, value)
@@ -255,6 +259,11 @@ class Reader:
             told[1] += 1
             at = self.words[value] = len(self.words)
         return float(at)
+
+
+def _column(name: str, value: Value) -> str:
+    """The name of its column."""
+    return name + WORD if isinstance(value, str) else name
 
 
 def _stacked(tables: list[FloatArray]) -> FloatArray:

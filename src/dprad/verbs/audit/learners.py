@@ -20,7 +20,7 @@ import numpy as np
 from dprad.numerics.arrays import FloatArray, IntArray
 from dprad.verbs.audit.coordinates import Rows
 from dprad.verbs.audit.mixture import mixture
-from dprad.verbs.audit.tables import differing
+from dprad.verbs.audit.tables import atoms, differing
 
 Score = Callable[[Rows], FloatArray]
 Fit = Callable[[Rows, IntArray, int], Score]
@@ -61,7 +61,7 @@ class _Features:
             known = x[~np.isnan(x)]
             values, times = np.unique(known, return_counts=True)
             if len(values) > FEW:
-                common = values[times >= max(8, len(x) // 50)][:FEW]
+                common = values[(times >= max(8, len(x) // 50)) | atoms(times)][:FEW]
                 inner = np.quantile(known, np.linspace(0, 1, BINS + 1)[1:-1])
                 columns.append((int(j), common, np.unique(inner)))
             else:

@@ -133,6 +133,7 @@ class Plan:
         own_randomness(subject, settings.workers)
         if in_out:
             _check_absent(claim, subject, attack)
+            _check_different(read[game.pi > 0], absent)
         if isinstance(subject, BlackBox) and subject.vectorised:
             independence.check(subject, read[game.pi > 0], settings.seed)
         told = {
@@ -282,3 +283,10 @@ def _check_absent(claim: Guarantee, subject: Mechanism, attack: Any) -> None:
         raise DpradError("absent needs a function that can be called without the person.")
     if attack is not None:
         raise DpradError("absent and an attack cannot be combined: the bets are learned.")
+
+
+def _check_different(records: Column, absent: Any) -> None:
+    """Of a single record, that nobody is not the same."""
+    present = records.tolist()
+    if len(present) == 1 and type(present[0]) is type(absent) and present[0] == absent:
+        raise DpradError("absent is the record itself: an audit would compare it with itself.")

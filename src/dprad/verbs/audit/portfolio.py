@@ -21,6 +21,8 @@ from dprad.numerics.arrays import FloatArray
 
 # Steps towards the best weights, and their length (1 is that of the EM algorithm, 2 its limit).
 STEPS, LENGTH = 150, 1.8
+# Stakes of a single bet; the rest is on the coins.
+ALONE = 1.0 - np.geomspace(1e-6, 1.0, 25)[:-1]
 # Levels at which slopes of a trade-off curve are taken.
 LEVELS = 1.0 / (1.0 + np.exp(-np.linspace(-7.0, 7.0, 33)))
 
@@ -39,7 +41,10 @@ def portfolio(law: FloatArray, claim: Guarantee, steps: int = STEPS) -> FloatArr
     """The pay of the (nearly) best average for predicted laws, of the same shape: predictions x
     secret x cell, from the lowest score to the highest.
 
-    Complexity: steps x predictions x slopes x cells.
+    Where there is little to gain, weights hardly move in so many steps; then the best single bet
+    beside the coins is better.
+
+    Complexity: (steps + stakes) x predictions x slopes x cells.
     """
     at = slopes(claim)
     unit = 2.0 / (np.exp(at) + np.asarray(claim.delta(at), dtype=float)) / (1.0 + 1e-12)
@@ -59,7 +64,29 @@ def portfolio(law: FloatArray, claim: Guarantee, steps: int = STEPS) -> FloatArr
         total = weights.sum(axis=(1, 2)) + coins.sum(axis=1)
         weights /= total[:, None, None]
         coins /= total[:, None]
-    return _paid(coins, weights, units)
+    pay = np.stack([_paid(coins, weights, units), _alone(law, units)])
+    grown = np.einsum("nzt,pnzt->pn", law, np.log(pay))
+    return np.asarray(pay[grown.argmax(axis=0), np.arange(bets)])
+
+
+def _alone(law: FloatArray, units: FloatArray) -> FloatArray:
+    """The pay of the best single bet, with the best stake; the rest of the wealth on both coins."""
+    low = np.cumsum(law[:, 0], axis=1)[:, :-1]  # of the first secret, below each threshold
+    high = np.cumsum(law[:, 1, ::-1], axis=1)[:, -2::-1]
+    lost = law.sum(axis=(1, 2))[:, None] - low - high
+    # stakes x predictions x slopes x thresholds
+    stake = ALONE[:, None, None, None]
+    won = [np.log1p(stake * (u[:, None] - 1.0)) for u in units]
+    grown = low[:, None] * won[0] + high[:, None] * won[1] + lost[:, None] * np.log1p(-stake)
+    best = grown.transpose(1, 0, 2, 3).reshape(len(law), -1).argmax(axis=1)
+    staked, slope, cut = np.unravel_index(best, (len(ALONE), *grown.shape[2:]))
+    pay = np.repeat((1.0 - ALONE[staked])[:, None, None], law.shape[1], axis=1)
+    pay = np.repeat(pay, law.shape[2], axis=2)
+    cell = np.arange(law.shape[2])
+    below = cell[None] <= cut[:, None]
+    pay[:, 0] += below * (ALONE[staked] * units[0, slope])[:, None]
+    pay[:, 1] += ~below * (ALONE[staked] * units[1, slope])[:, None]
+    return pay
 
 
 def _paid(coins: FloatArray, weights: FloatArray, units: FloatArray) -> FloatArray:

@@ -132,6 +132,13 @@ class Case:
                 "the table compares data with and without a person, but the claim is, or may be, "
                 "about replaced records. State what it promises with neighbours='add-remove'."
             )
+        if claim.neighbours == ADD_REMOVE and not runs.in_out:
+            raise DpradError(
+                "the claim is about a person who is added or removed, but no secret is known to "
+                "mean 'without the person'. Say which does, as in absent=0 (--absent 0). If each "
+                "is the record of a person who is present, test the claim about replaced records "
+                "that follows: claim.replace_one(), or twice the epsilon of a pure claim."
+            )
         tested, point = as_tested(claim, runs.in_out)
         if isinstance(tested, ApproxDP) and point[1] == 0:
             tested = PureDP(point[0], neighbours=tested.neighbours)

@@ -18,8 +18,9 @@ Table = Callable[[Rows], FloatArray]
 
 # Coordinates of a line, and of a table of hinges.
 LINE, HINGED = 50, 25
-# Values of a coordinate that get a column each, and where hinges are.
-FEW, KNOTS = 12, (0.1, 0.3, 0.5, 0.7, 0.9)
+# Values of a coordinate that get a column each, how often they come again where others do not, and
+# where hinges are.
+FEW, AGAIN, KNOTS = 12, 4, (0.1, 0.3, 0.5, 0.7, 0.9)
 # Most values within which hinges are repeated, coordinates that have them, and those repeated.
 WITHIN, SPLIT, REPEATED = 6, 3, 6
 # How many blocks there are (with two or more coordinates in each), the most coordinates in them,
@@ -107,7 +108,7 @@ class _Hinges:
             known = x[np.isfinite(x)]
             found, times = np.unique(known, return_counts=True)
             if len(found) > FEW:
-                found = found[times >= max(8, len(x) // 20)]
+                found = found[(times >= max(8, len(x) // 20)) | atoms(times)]
             rest = known[~np.isin(known, found)]
             values.append(found)
             knots.append(np.quantile(rest, KNOTS) if len(rest) >= 8 else np.zeros(0))
@@ -133,6 +134,14 @@ class _Hinges:
             if len(knots):
                 other = ~(np.isnan(x) | same.any(axis=1))
                 yield _bent(x, knots) * other[:, None]
+
+
+def atoms(times: IntArray) -> BoolArray:
+    """Which values come again and again, if these are few among values that hardly do: noise that
+    was left out, or cut off.
+    """
+    again = np.asarray(times >= AGAIN)
+    return again if np.count_nonzero(again) <= FEW else np.zeros(len(times), dtype=bool)
 
 
 def _bent(x: FloatArray, knots: FloatArray) -> FloatArray:
