@@ -150,7 +150,7 @@ def test_what_needs_the_values_says_so():
 
 
 def test_uniform_priors_compare_as_before():
-    few, table = Prior.uniform(4), Prior.from_counts(dict.fromkeys(range(4), 1))
+    few, table = Prior.uniform(4), Prior.from_counts(dict.fromkeys(range(4), 1.0))
     assert few == table and table == few and hash(few) == hash(table)
     assert few != Prior.uniform(5) and few != Prior.from_counts(dict.fromkeys("abcd", 1))
     many = Prior.uniform(10**9)

@@ -13,7 +13,7 @@ from dprad.mechanisms import Composed, Counts, Histogram, Marginals, Mean, Repea
 ONE = {"epsilon": 1.0, "neighbours": "replace-one"}
 BIT = {"epsilon": 1.0, "neighbours": "add-remove"}
 MANY = Prior.from_counts(
-    {(a, b, c): 1 + a + b for a in range(3) for b in range(2) for c in (0.5, 7.0)},
+    {(a, b, c): 1.0 + a + b for a in range(3) for b in range(2) for c in (0.5, 7.0)},
     columns=["a", "b", "c"],
 )
 

@@ -25,7 +25,7 @@ from dprad.show.report.ledger import ledger_section
 from dprad.verbs.together import filtered, jointly, together
 
 PRIOR = Prior.from_counts(
-    {(a, b): 1 + a * b for a in range(2) for b in range(3)}, columns=["a", "b"]
+    {(a, b): 1.0 + a * b for a in range(2) for b in range(3)}, columns=["a", "b"]
 )
 STRANGER = ("a stranger", Threat(target=["b"]))
 INSIDER = ("an insider", Threat(knows="everything"))

@@ -165,7 +165,9 @@ def test_quality_against_draws():
         assert found.swamped == pytest.approx((drawn > counts).mean(), abs=6 * 0.5 / 400)
         assert np.mean(drawn <= found.error) == pytest.approx(0.955, abs=0.02)
     bins = Histogram(of="a", bins=[0, 2, 9], scale=1.0)
-    assert bins.quality(prior)[0].swamped is None
+    assert bins.quality(prior)[0].swamped == bins.quality(prior, people=38)[0].swamped
+    shares = Prior.from_counts({(k, k): float(n) for k, n in enumerate(counts)}, columns=["a", "b"])
+    assert bins.quality(shares)[0].swamped is None
 
 
 def test_keys_from_the_data(tmp_path):

@@ -21,7 +21,7 @@ from dprad.data.text import Written
 from dprad.errors import DpradError, check_columns, column, one_of, whole
 from dprad.model.continuous import between, continuous_range
 from dprad.model.listing import MOST, Equal, Listed, alike
-from dprad.model.missing import POLICIES, Missing, settled
+from dprad.model.missing import KEEP, POLICIES, Missing, settled
 from dprad.model.records import normalised, split, weights_of
 from dprad.numerics.arrays import Column, FloatArray
 
@@ -42,7 +42,7 @@ class Prior:
     continuous_on
         ``(distribution, low, high)`` of a continuous prior, else None.
     rows
-        Number of rows it was counted from, else None.
+        Number of rows, or of people, it was counted from, else None.
     missing
         Missing values of the table it was counted from, and what was done about them, else None.
     whole
@@ -136,17 +136,22 @@ class Prior:
         *,
         columns: Sequence[str] | None = None,
         domain: Iterable[Any] | Mapping[str, Iterable[Any]] | None = None,
+        whole: bool = False,
     ) -> Prior:
         """A prior from ``{value: weight}``.
 
         Parameters
         ----------
         counts
-            A mapping from value to weight; tuples as keys are records with several columns.
+            A mapping from value to weight; tuples as keys are records with several columns. Whole
+            numbers (``int``) are people who were counted: few of them say little about a
+            population. Other weights are shares: write 3.0, or 0.3.
         columns
             Names of the columns.
         domain
             Possible values, observed or not; see `from_data`.
+        whole
+            Whether the people who were counted are the whole population.
 
         Returns
         -------
@@ -164,7 +169,12 @@ class Prior:
                 f"counts must be a mapping from value to weight, but is a {type(counts).__name__}."
             )
         names, arrays = split(list(counts), columns)
-        return cls._of(names, arrays, weights_of(counts.values(), "counts"), domain)
+        prior = cls._of(names, arrays, weights_of(counts.values(), "counts"), domain)
+        if not all(isinstance(n, int | np.integer) for n in counts.values()):
+            return replace(prior, whole=whole)
+        rows, single = sum(map(int, counts.values())), sum(n == 1 for n in counts.values())
+        gaps = Missing((), rows, 0, KEEP, single / rows)
+        return replace(prior, rows=rows, missing=gaps, whole=whole)
 
     @classmethod
     def from_data(

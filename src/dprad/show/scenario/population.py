@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ from dprad.data.source import Source
 from dprad.data.tables import names_of
 from dprad.data.text import Written
 from dprad.errors import DpradError
-from dprad.model.missing import KEEP, Missing
 from dprad.model.priors import Prior
 from dprad.show.scenario.schema import SOURCES, Table, Wrong
 
@@ -97,10 +95,6 @@ def _counted(counts: dict[Any, float], whole: bool) -> Prior:
     """Whole numbers are rows that were counted, and may say little about the population; others
     are shares.
     """
-    prior, total = Prior.from_counts(counts), sum(counts.values())
-    if total == math.inf or any(n != int(n) for n in counts.values()):
-        return replace(prior, whole=whole)
-    single = sum(n == 1 for n in counts.values()) / total
-    return replace(
-        prior, rows=int(total), missing=Missing((), int(total), 0, KEEP, single), whole=whole
-    )
+    if sum(counts.values()) < math.inf and all(n == int(n) for n in counts.values()):
+        counts = {value: int(n) for value, n in counts.items()}
+    return Prior.from_counts(counts, whole=whole)
