@@ -30,8 +30,10 @@ NEVER_WRONG = (
 
 def never_wrong(question: Question, risk: Risk) -> bool:
     """Whether the tolerance makes a blind guess right for everybody."""
-    tolerant = question.threat.loss != "exact" and not question.describe()["membership"]
-    return tolerant and risk.baseline is not None and risk.baseline > 1.0 - NONE
+    loss = question.threat.loss
+    tolerant = not isinstance(loss, str) or loss != "exact"
+    asks = question.describe()["membership"]
+    return tolerant and not asks and risk.baseline is not None and risk.baseline > 1.0 - NONE
 
 
 def alike(subject: Any, question: Question, risk: Risk) -> str:
