@@ -162,7 +162,13 @@ def _counted(
     plan: Plan, target: Target, file: State, stop: Stop, looked: bool, begin: float
 ) -> Audit:
     counts = count(plan, target, file, stop, begin)
-    return conclude(plan, target, counts, looked or counts.interrupted, time.monotonic() - begin)
+    looked = looked or counts.interrupted
+    result = conclude(plan, target, counts, looked, time.monotonic() - begin)
+    made, asked = result.trials + result.studied, plan.settings.trials
+    if made < asked and stop.now() and not counts.interrupted and result.verdict == "consistent":
+        note = f"max_seconds passed after {made:,} of {asked:,} calls"
+        result = replace(result, notes=(*result.notes, note))
+    return result
 
 
 def _beside(plan: Plan, result: Audit, file: State, stop: Stop, begin: float) -> Audit:
