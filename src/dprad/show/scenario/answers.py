@@ -129,9 +129,9 @@ class Answers:
         if len(self.scenario.releases) > 1:
             lines += ["", "All releases together:", *table(self.joint)]
         for release, row in zip(self.scenario.releases, self.risks, strict=True):
-            lines += ["", f"{release.name}:", *table(row)]
+            lines += ["", f"Release '{release.name}':", *table(row)]
         name, strongest = self.strongest
-        lines += ["", str(strongest).split("\n")[0], f"({name})"]
+        lines += ["", str(strongest).split("\n")[0], f"(attacker: {name})"]
         if self.verdict is not None:
             lines += ["", f"{headed(self.verdict, self.unasked)}. {self.verdict}"]
         lines += ["", self.unasked] if self.unasked else []
