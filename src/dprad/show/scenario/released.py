@@ -11,6 +11,7 @@ from dprad.show.scenario.schema import Table, Wrong
 
 
 def release_of(table: Table, k: int, wrong: Wrong, spoiled: bool) -> Release | None:
+    """The k-th of them; None if it is wrong, or was (`spoiled`)."""
     others = ("name", "mechanism", "query", "doubts")
     numbers = {key: v for key, v in table.items() if key not in others}
     named = [key for key in catalogue.TABLES if key in numbers]
