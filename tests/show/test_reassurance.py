@@ -509,7 +509,7 @@ def test_what_would_pass_for_another_or_for_no_limit_is_refused(old, new, said):
 def test_few_people_who_were_counted_prove_nothing_in_python_either():
     few, mechanism = {"asthma": 5, "diabetes": 3, "healthy": 12}, GRR(epsilon=0.7, size=3)
     counted = Prior.from_counts(few)
-    assert counted.rows == 20 and "fewer than 100 rows" in counted.doubt
+    assert counted.rows == 20 and "fewer than 100 people" in counted.doubt
     risk = assess(mechanism, prior=counted)
     assert risk.rad < 0.16 < risk.any_prior[0]
     assert judge([("x", risk)], 0.16).outcome == "cannot be told"
@@ -518,7 +518,7 @@ def test_few_people_who_were_counted_prove_nothing_in_python_either():
         assert not prior.doubt and prior.kappa == counted.kappa
         assert judge([("x", assess(mechanism, prior=prior))], 0.16).outcome == "accepted"
     ones = Prior.from_counts(dict.fromkeys(range(500), 1))
-    assert "unique" in ones.doubt and ones.rows == 500
+    assert "only ones of their kind" in ones.doubt and ones.rows == 500
     many = Prior.from_counts({k: 50 * n for k, n in few.items()})
     assert many.rows == 1000 and not many.doubt
 
