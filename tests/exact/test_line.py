@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import norm
 
 from dprad import DpradError, Prior, Threat, assess
-from dprad.exact import line
+from dprad.exact import line, seen
 from dprad.game.game import play
 from dprad.mechanisms import Density, Gaussian, Laplace, Piecewise
 from dprad.numerics import legendre
@@ -256,7 +256,7 @@ def lines(monkeypatch, mechanism, prior):
     seen = []
 
     def solve(line, game, weight, method):
-        half, series = zip(*line.blocks, strict=True)
+        half, series, _ = zip(*line.blocks, strict=True)
         seen.append((line, np.concatenate(half), np.concatenate(series, axis=1)))
         return
 
@@ -308,16 +308,18 @@ def test_the_error_of_the_densities_goes_to_both_sides():
     centre = -20.75 + np.arange(100) * 0.5
     t = legendre.nodes(centre, half)
     series = legendre.series(norm.pdf(t[None] - points[:, None, None], scale=sigma))
-    none = np.zeros((3, 0))
+    none, all_ = np.zeros((3, 0)), seen.Seen.all(game, weight, points)
     exact, off = (
-        line._solve(line.Line(iter([(half, series)]), 100, none, error), game, weight, "given")
+        line._solve(
+            line.Line(iter([(half, series, all_)]), 100, none, error), game, weight, "given"
+        )
         for error in (0.0, 1e-6)
     )
     assert off.rad - exact.rad == pytest.approx(1e-6, rel=1e-6)
     assert off.rero - exact.rero == pytest.approx(1e-6, rel=1e-6)
     assert off.interval[0] - exact.interval[0] == pytest.approx(-1e-6, rel=1e-6)
     assert off.interval[1] - exact.interval[1] == pytest.approx(1e-6, rel=1e-6)
-    given = line.Line(iter([(half, series)]), 100, none, 2e-5)
+    given = line.Line(iter([(half, series, all_)]), 100, none, 2e-5)
     assert line._solve(given, game, weight, "given") is None  # too much for an answer
 
 
