@@ -200,7 +200,7 @@ def test_the_steepest_derivative_of_the_normal_density():
     x = np.linspace(-9, 9, 200_001)
     n = legendre.TERMS
     derivative = hermite_e.hermeval(x, [0.0] * n + [1.0]) * np.exp(-x * x / 2) / np.sqrt(2 * np.pi)
-    assert pytest.approx(float(np.abs(derivative).max()), rel=1e-12) == line._STEEP
+    assert pytest.approx(float(np.abs(derivative).max()), rel=1e-12) == line.STEEP
 
 
 def test_the_reported_error_is_the_one_of_the_panels():
@@ -210,7 +210,7 @@ def test_the_reported_error_is_the_one_of_the_panels():
     risk = assess(Gaussian(sigma=sigma, sensitivity=values), prior=prior)
     reach = 2 * line.REACH + values
     half = reach / 2 / np.ceil(reach / (2 * line.HALF))
-    remainder = legendre.REMAINDER * line._STEEP * half**legendre.TERMS
+    remainder = legendre.REMAINDER * line.STEEP * half**legendre.TERMS
     error = 2e-19 + 2 * remainder * reach
     low, high = risk.interval
     assert error <= high - low <= 2 * error + 2e-10

@@ -46,7 +46,7 @@ HALF = 0.25
 REACH = 9.0
 # Largest |derivative| of the normal density of the order of the series: an even one is largest at
 # 0, since its Fourier transform does not change sign; (n-1)(n-3)...1 / sqrt(2 pi).
-_STEEP = float(np.prod(np.arange(1.0, legendre.TERMS, 2)) / np.sqrt(2 * np.pi))
+STEEP = float(np.prod(np.arange(1.0, legendre.TERMS, 2)) / np.sqrt(2 * np.pi))
 # Most panels, of values that are seen from few of them, and of others: it is worth no more work.
 MAX_PANELS, ALL_PANELS = 2**20, 2**15
 # Coefficients held in memory at once, and most rivals of a block.
@@ -89,7 +89,7 @@ def solve_gaussian(
     half = (high - low) / (2 * count)
     # both the gain of a set and pbar are off by this at most, and so is the best of all gains; over
     # the whole range, which also covers that places are rounded
-    remainder = legendre.REMAINDER * _STEEP * half**legendre.TERMS
+    remainder = legendre.REMAINDER * STEEP * half**legendre.TERMS
     error = 2e-19 + 2 * OUTSIDE + 2 * remainder * (high - low)
     line = Line(_normal(seen, low, half, count), count, beyond(scaled, low, high), error)
     return _solve(line, game, weight, _PROVEN)

@@ -114,12 +114,11 @@ class Seen:
         """Which sets can be the best, in order, and the lightest ones of fibers out of sight."""
         kept = np.flatnonzero(~empty)
         if isinstance(sets, Windows):
-            # sets are in order of fiber and falling mass: the last of equal ones is the lightest
-            low, high, fiber = sets.low[kept], sets.high[kept], sets.fiber[kept]
-            order = np.lexsort((high, low, fiber))
-            same = np.ones(max(len(order) - 1, 0), dtype=bool)
-            for ends in (low, high, fiber):
-                same &= ends[order[1:]] == ends[order[:-1]]
+            # sets of a fiber are in order of falling mass: the last of equal ones is the lightest
+            low, high = sets.low[kept], sets.high[kept]
+            order = np.lexsort((high, low))
+            low, high = low[order], high[order]
+            same = (low[1:] == low[:-1]) & (high[1:] == high[:-1])
             kept = np.sort(kept[order[np.r_[~same, True][: len(order)]]])
         if self.forced is None:
             return kept, 0.0
