@@ -136,6 +136,11 @@ def sum_in_parts(
     totals = np.zeros(4)
     for found in by_parts(solved, outputs, size, light=light):
         totals += found
+    return totalled(totals, method)
+
+
+def totalled(totals: FloatArray, method: str) -> Solution:
+    """What RAD, luck, hits and pbar of all outputs say."""
     rad, success_out, rero, total = totals.tolist()
     solution = Solution(rad=rad, success_out=success_out, rero=rero, method=method)
     off = abs(total - 1.0)

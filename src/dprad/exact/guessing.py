@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dprad.exact.channel import TIE, Joint, sum_over_outputs
+from dprad.exact.channel import TIE, Joint, sum_over_outputs, totalled
 from dprad.exact.solution import Solution
 from dprad.exact.stretches import by_fiber
 from dprad.exact.zones import Highest, Zones, pbar_of
@@ -45,19 +45,19 @@ def solve_zones(zones: Zones, game: Classes, weight: Any, method: str) -> Soluti
     if found is None:
         return None
     outer = np.asarray(weight @ zones.rest)
-    more = sum_over_outputs(Joint(outer.sum(axis=0), lambda r, c: outer[r, c]), game, method)
-    rad, luck, hits = (found + np.array([more.rad, more.success_out, more.rero])).tolist()
-    return Solution(rad=rad, success_out=luck, rero=hits, method=method)
+    pbar = outer.sum(axis=0)
+    more = sum_over_outputs(Joint(pbar, lambda r, c: outer[r, c]), game, method)
+    return totalled(found + np.array([more.rad, more.success_out, more.rero, pbar.sum()]), method)
 
 
 def _of_classes(zones: Zones, game: Classes, weight: Any, upto: FloatArray) -> FloatArray | None:
-    """One class per set, each read as one value."""
+    """One class per set, each read as one value: RAD, luck, hits, and the sum of pbar."""
     sets = game.sets
     assert isinstance(sets, Singletons)
     if np.any(np.diff(weight.indptr)[sets.index] != 1):
         return None
     place, mass = weight.indices[weight.indptr[sets.index]], sets.mass
-    values, totals = len(upto) - 1, np.zeros(3)
+    values, totals = len(upto) - 1, np.zeros(4)
     if game.nothing_known or (game.everything_known and len(mass) == 1):
         top = np.zeros(values)
         np.maximum.at(top, place, mass)
@@ -66,9 +66,11 @@ def _of_classes(zones: Zones, game: Classes, weight: Any, upto: FloatArray) -> F
             totals += _best(highest, edge, height, pbar_of(upto, edge, height))
         return totals
     if not game.everything_known:
-        each = [pbar_of(upto, edge, height) for edge, height in zones.blocks()]
-        plain = not (game.membership or game.weighted)
-        return by_fiber(zones, np.concatenate(each), sets.fiber, place, mass) if plain else None
+        if game.membership or game.weighted:
+            return None
+        every = np.concatenate([pbar_of(upto, edge, height) for edge, height in zones.blocks()])
+        found = by_fiber(zones, every, sets.fiber, place, mass)
+        return None if found is None else np.r_[found, every.sum()]
     own = np.r_[0.0, np.cumsum(np.bincount(place, mass, values))]
     for edge, height in zones.blocks():
         inside, pbar = np.diff(own[edge], axis=0), pbar_of(upto, edge, height)
@@ -76,7 +78,7 @@ def _of_classes(zones: Zones, game: Classes, weight: Any, upto: FloatArray) -> F
         totals[0] += float(np.sum(inside * np.maximum(ahead, 0.0)))
         named = ahead > TIE * pbar if game.membership else ahead >= -TIE * pbar
         totals[1] += float(np.sum(np.where(named, inside, 0.0) @ pbar))
-        totals[2] += float(np.sum(inside * height))
+        totals[2:] += float(np.sum(inside * height)), pbar.sum()
     return totals
 
 
@@ -92,7 +94,7 @@ def _of_windows(zones: Zones, sets: Windows, weight: Any, upto: FloatArray) -> F
     if NARROW * int(across.max()) > len(low):
         return None
     total = np.r_[0.0, np.cumsum(weight.data)]
-    ends, highest, totals = np.stack([total[low], total[high]]), Highest.of(mass), np.zeros(3)
+    ends, highest, totals = np.stack([total[low], total[high]]), Highest.of(mass), np.zeros(4)
     for edge, height in zones.blocks():
         pbar, cut = pbar_of(upto, edge, height), before[edge]
         best = _Best.of(len(pbar), TIE * pbar)
@@ -147,16 +149,18 @@ class _Best:
         self.hits[at] = np.maximum(self.hits[at], hits)
 
     def totals(self, pbar: FloatArray) -> FloatArray:
-        """RAD, luck and hits: a tie with passing is a guess."""
+        """RAD, luck, hits, and the sum of pbar: a tie with passing is a guess."""
         named = np.where(self.gain >= -self.near, self.mass, 0.0)
-        return np.array([np.maximum(self.gain, 0.0).sum(), named @ pbar, self.hits.sum()])
+        gain = np.maximum(self.gain, 0.0)
+        return np.array([gain.sum(), named @ pbar, self.hits.sum(), pbar.sum()])
 
 
 def _best(highest: Highest, edge: IntArray, height: FloatArray, pbar: FloatArray) -> FloatArray:
-    """RAD, luck and hits of some outputs, nothing known: the likeliest value of the best zone."""
+    """The same of some outputs, nothing known: the likeliest value of the best zone."""
     top = highest.between(edge[:-1], edge[1:])
     gain = np.where(top > 0, top * (height - pbar), -np.inf)
     best, near = gain.max(axis=0), TIE * pbar
     chosen = np.where(gain >= best - near, top, 0.0).max(axis=0)
     named = np.where(best >= -near, chosen, 0.0)
-    return np.array([np.maximum(best, 0.0).sum(), named @ pbar, (top * height).max(axis=0).sum()])
+    hits = (top * height).max(axis=0)
+    return np.array([np.maximum(best, 0.0).sum(), named @ pbar, hits.sum(), pbar.sum()])
