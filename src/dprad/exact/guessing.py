@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dprad.exact.channel import TIE, Joint, sum_over_outputs, totalled
+from dprad.exact.channel import TIE, Joint, nearly, sum_over_outputs, totalled
 from dprad.exact.solution import Solution
 from dprad.exact.stretches import by_fiber
 from dprad.exact.zones import Highest, Zones, pbar_of
@@ -97,7 +97,7 @@ def _of_windows(zones: Zones, sets: Windows, weight: Any, upto: FloatArray) -> F
     ends, highest, totals = np.stack([total[low], total[high]]), Highest.of(mass), np.zeros(4)
     for edge, height in zones.blocks():
         pbar, cut = pbar_of(upto, edge, height), before[edge]
-        best = _Best.of(len(pbar), TIE * pbar)
+        best = _Best.of(len(pbar), TIE * total[-1] * pbar)
         for inner, outer, tall in zip(cut[:-1], cut[1:], height, strict=True):
             first, last = np.searchsorted(low, inner), np.searchsorted(high, outer, "right")
             heaviest = highest.between(first, last)
@@ -159,7 +159,8 @@ def _best(highest: Highest, edge: IntArray, height: FloatArray, pbar: FloatArray
     """The same of some outputs, nothing known: the likeliest value of the best zone."""
     top = highest.between(edge[:-1], edge[1:])
     gain = np.where(top > 0, top * (height - pbar), -np.inf)
-    best, near = gain.max(axis=0), TIE * pbar
+    best = gain.max(axis=0)
+    near = nearly(best, top.max(axis=0), pbar)
     chosen = np.where(gain >= best - near, top, 0.0).max(axis=0)
     named = np.where(best >= -near, chosen, 0.0)
     hits = (top * height).max(axis=0)
