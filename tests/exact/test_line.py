@@ -316,7 +316,7 @@ def test_the_error_of_the_densities_goes_to_both_sides():
         for error in (0.0, 1e-6)
     )
     assert off.rad - exact.rad == pytest.approx(1e-6, rel=1e-6)
-    assert off.rero - exact.rero == pytest.approx(1e-6, rel=1e-6)
+    assert off.rero - exact.rero == pytest.approx(game.p_plus * 1e-6, rel=1e-6)
     assert off.interval[0] - exact.interval[0] == pytest.approx(-1e-6, rel=1e-6)
     assert off.interval[1] - exact.interval[1] == pytest.approx(1e-6, rel=1e-6)
     given = line.Line(iter([(half, series, all_)]), 100, none, 2e-5)
@@ -362,3 +362,12 @@ def test_too_wide_a_range_is_estimated():
     near = Prior.from_counts({0.0: 1.0, span - 2 * line.REACH - 2: 1.0})
     risk = assess(Gaussian(sigma=1.0, sensitivity=span), prior=near, trials=50)
     assert risk.kind == "exact" and risk.rad == pytest.approx(0.5, abs=1e-9)
+
+
+@pytest.mark.parametrize("rare", [1e-4, 1e-9, 1e-12])
+def test_rare_people_are_reconstructed_no_more_often(rare):
+    """Two equally rare values, 0.04 standard deviations apart: the nearer one is right."""
+    prior = Prior.from_counts({10.0: rare, 10.001: 1.0, 10.002: rare})
+    threat = Threat(group=lambda values: [v != 10.001 for v in values])
+    risk = assess(Gaussian(sigma=0.05), prior=prior, threat=threat)
+    assert risk.rero == pytest.approx(norm.cdf(0.02), abs=1e-8)

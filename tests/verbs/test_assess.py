@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 
@@ -11,7 +12,7 @@ import pytest
 
 import dprad
 from dprad import DpradError, Prior, PureDP, Threat, assess
-from dprad.mechanisms import GRR, Channel
+from dprad.mechanisms import GRR, Channel, catalogue
 from dprad.model import explain
 
 RO = {"neighbours": "replace-one"}
@@ -219,3 +220,16 @@ def test_the_public_names():
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = dprad.nothing
     assert set(dir(dprad)) == set(dprad.__all__)
+
+
+@pytest.mark.parametrize("name", catalogue.FAMILIES)
+def test_numbers_of_results_are_plain(name):
+    """Not those of numpy, which print and compare differently."""
+    prior = Prior.from_counts({0.0: 1, 1.0: 2, 2.0: 0.5})
+    for threat in (Threat(), Threat(group=lambda values: [v > 0 for v in values])):
+        family = catalogue.FAMILIES[name]
+        kind, given = catalogue.parts(name, {family.noise.name: 1.0}, prior, threat)
+        risk = assess(kind(**given), prior=prior, threat=threat, trials=100)
+        numbers = [getattr(risk, field.name) for field in dataclasses.fields(risk)]
+        numbers += [*risk.interval, *risk.worst_interval]
+        assert not [x for x in numbers if isinstance(x, np.generic) and x is not risk.worst_record]

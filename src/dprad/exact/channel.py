@@ -38,7 +38,7 @@ PART_ENTRIES, PART_BYTES = 2**24, 256
 SHARERS = 8
 # Probabilities that sum to one within this are exact.
 NORMALISED = 1e-11
-# Gains that differ by less than this share of an output's probability are ties.
+# Gains that differ by less than this share of what they are made of are ties.
 TIE = 1e-12
 # Possible error of a sum of probabilities.
 ROUNDING = 1e-14
@@ -136,6 +136,11 @@ def sum_in_parts(
     totals = np.zeros(4)
     for found in by_parts(solved, outputs, size, light=light):
         totals += found
+    return totalled(totals, method)
+
+
+def totalled(totals: FloatArray, method: str) -> Solution:
+    """What RAD, luck, hits and pbar of all outputs say."""
     rad, success_out, rero, total = totals.tolist()
     solution = Solution(rad=rad, success_out=success_out, rero=rero, method=method)
     off = abs(total - 1.0)
@@ -214,9 +219,15 @@ def _by_rows(joint: Joint, sets: Singletons) -> tuple[float, float, float]:
     return rad, luck, hits
 
 
+def nearly(best: FloatArray, mass: Any, pbar: FloatArray) -> FloatArray:
+    """How far behind the best gain a tie may be: gains are differences of joint probabilities that
+    exceed them by mass times pbar. Where all sets are rare, so are all gains.
+    """
+    return np.asarray(TIE * (np.abs(best) + mass * pbar))
+
+
 def _running(joint: Joint, sets: Singletons, columns: slice, in_order: bool) -> FloatArray:
-    pbar = joint.pbar[columns]
-    near = TIE * pbar
+    pbar, heaviest = joint.pbar[columns], float(sets.mass.max())
     best, hit = np.full(len(pbar), -np.inf), np.zeros(len(pbar))
     luck = np.zeros(len(pbar))  # the mass of the guessed class
     step = max(1, block(BLOCK_ENTRIES) // len(pbar))
@@ -227,13 +238,14 @@ def _running(joint: Joint, sets: Singletons, columns: slice, in_order: bool) -> 
         np.maximum(hit, gain.max(axis=0), out=hit)
         gain -= mass[:, None] * pbar
         top = gain.max(axis=0)
+        near = nearly(top, heaviest, pbar)
         better = np.flatnonzero(top > best + near)
         if len(better):
             tied = gain[:, better] >= (top - near)[better]
             luck[better] = mass[tied.argmax(axis=0)]
         np.maximum(best, top, out=best)
     # a tie with passing is a guess
-    luck[best < -near] = 0.0
+    luck[best < -nearly(best, heaviest, pbar)] = 0.0
     return np.array([np.maximum(best, 0.0).sum(), luck @ pbar, hit.sum()])
 
 
@@ -243,7 +255,7 @@ def _by_columns(joint: Joint, game: Classes) -> tuple[float, float, float]:
     begin = starts(sets.fiber)
     run = np.repeat(np.arange(len(begin)), np.diff(np.r_[begin, len(sets.fiber)]))
     classes = slice(0, len(pi))
-    must = game.must(sets.fiber[begin])
+    must, size = game.must(sets.fiber[begin]), _sizes(game, begin)
     rad = success_out = rero = 0.0
     step = max(1, block(4 * BLOCK_ENTRIES) // max(len(pi), len(sets.mass)))
     for a in range(0, len(joint.pbar), step):
@@ -254,7 +266,7 @@ def _by_columns(joint: Joint, game: Classes) -> tuple[float, float, float]:
         gain = sets.sums(gains(weight, pi, pbar))
         best = _best(gain, begin)
         rad += float(np.maximum(best, 0.0, where=~must, out=best.copy()).sum())
-        near = TIE * pbar
+        near = nearly(best, size, pbar)
         if len(begin) == len(gain):
             # one set per fiber; a tie with passing is a pass if all is known
             chosen = np.broadcast_to(sets.mass[:, None], gain.shape)
@@ -266,6 +278,18 @@ def _by_columns(joint: Joint, game: Classes) -> tuple[float, float, float]:
         guess = best > near if game.membership else best >= -near
         success_out += float(np.sum(np.where(guess | must, chosen, 0.0) @ pbar))
     return rad, success_out, rero
+
+
+def _sizes(game: Classes, begin: IntArray) -> FloatArray:
+    """What the gains of each fiber are made of (`gains`): its heaviest set, or whatever is not the
+    class that has nearly all probability.
+    """
+    pi = game.probabilities
+    heavy = int(np.argmax(pi))
+    most = np.maximum.reduceat(game.sets.mass, begin)
+    if pi[heavy] > HEAVY:
+        most = np.minimum(most, pi[:heavy].sum() + pi[heavy + 1 :].sum())
+    return np.asarray(most[:, None])
 
 
 def _best(values: FloatArray, begin: IntArray) -> FloatArray:

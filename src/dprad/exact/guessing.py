@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dprad.exact.channel import TIE, Joint, sum_over_outputs
+from dprad.exact.channel import TIE, Joint, nearly, sum_over_outputs, totalled
 from dprad.exact.solution import Solution
 from dprad.exact.stretches import by_fiber
 from dprad.exact.windows import by_window
@@ -34,25 +34,27 @@ def solve_zones(zones: Zones, game: Classes, weight: Any, method: str) -> Soluti
     if isinstance(sets, Singletons) and game.forced is None:
         found = _of_classes(zones, game, weight, upto)
     elif isinstance(sets, Windows) and not (game.membership or game.weighted):
-        found = by_window(zones, _every_pbar(zones, upto), game, weight)
+        every = _every_pbar(zones, upto)
+        found = by_window(zones, every, game, weight)
+        found = None if found is None else np.r_[found, every.sum()]
     else:
         found = None
     if found is None:
         return None
     outer = np.asarray(weight @ zones.rest)
-    more = sum_over_outputs(Joint(outer.sum(axis=0), lambda r, c: outer[r, c]), game, method)
-    rad, luck, hits = (found + np.array([more.rad, more.success_out, more.rero])).tolist()
-    return Solution(rad=rad, success_out=luck, rero=hits, method=method)
+    pbar = outer.sum(axis=0)
+    more = sum_over_outputs(Joint(pbar, lambda r, c: outer[r, c]), game, method)
+    return totalled(found + np.array([more.rad, more.success_out, more.rero, pbar.sum()]), method)
 
 
 def _of_classes(zones: Zones, game: Classes, weight: Any, upto: FloatArray) -> FloatArray | None:
-    """One class per set, each read as one value."""
+    """One class per set, each read as one value: RAD, luck, hits, and the sum of pbar."""
     sets = game.sets
     assert isinstance(sets, Singletons)
     if np.any(np.diff(weight.indptr)[sets.index] != 1):
         return None
     place, mass = weight.indices[weight.indptr[sets.index]], sets.mass
-    values, totals = len(upto) - 1, np.zeros(3)
+    values, totals = len(upto) - 1, np.zeros(4)
     if game.nothing_known or (game.everything_known and len(mass) == 1):
         top = np.zeros(values)
         np.maximum.at(top, place, mass)
@@ -63,7 +65,9 @@ def _of_classes(zones: Zones, game: Classes, weight: Any, upto: FloatArray) -> F
     if not game.everything_known:
         if game.membership or game.weighted:
             return None
-        return by_fiber(zones, _every_pbar(zones, upto), sets.fiber, place, mass)
+        every = _every_pbar(zones, upto)
+        found = by_fiber(zones, every, sets.fiber, place, mass)
+        return None if found is None else np.r_[found, every.sum()]
     own = np.r_[0.0, np.cumsum(np.bincount(place, mass, values))]
     for edge, height in zones.blocks():
         inside, pbar = np.diff(own[edge], axis=0), pbar_of(upto, edge, height)
@@ -71,7 +75,7 @@ def _of_classes(zones: Zones, game: Classes, weight: Any, upto: FloatArray) -> F
         totals[0] += float(np.sum(inside * np.maximum(ahead, 0.0)))
         named = ahead > TIE * pbar if game.membership else ahead >= -TIE * pbar
         totals[1] += float(np.sum(np.where(named, inside, 0.0) @ pbar))
-        totals[2] += float(np.sum(inside * height))
+        totals[2:] += float(np.sum(inside * height)), pbar.sum()
     return totals
 
 
@@ -81,10 +85,12 @@ def _every_pbar(zones: Zones, upto: FloatArray) -> FloatArray:
 
 
 def _best(highest: Highest, edge: IntArray, height: FloatArray, pbar: FloatArray) -> FloatArray:
-    """RAD, luck and hits of some outputs, nothing known: the likeliest value of the best zone."""
+    """The same of some outputs, nothing known: the likeliest value of the best zone."""
     top = highest.between(edge[:-1], edge[1:])
     gain = np.where(top > 0, top * (height - pbar), -np.inf)
-    best, near = gain.max(axis=0), TIE * pbar
+    best = gain.max(axis=0)
+    near = nearly(best, top.max(axis=0), pbar)
     chosen = np.where(gain >= best - near, top, 0.0).max(axis=0)
     named = np.where(best >= -near, chosen, 0.0)
-    return np.array([np.maximum(best, 0.0).sum(), named @ pbar, (top * height).max(axis=0).sum()])
+    hits = (top * height).max(axis=0)
+    return np.array([np.maximum(best, 0.0).sum(), named @ pbar, hits.sum(), pbar.sum()])

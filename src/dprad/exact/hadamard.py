@@ -47,16 +47,15 @@ def solve_hadamard(
     pbar = outside + (inside - outside) * support
     # inside - pbar, from what is not in the support: nothing cancels
     ahead = (inside - outside) * np.maximum(float(read.sum()) - support, 0.0)
-    near = TIE * pbar
     if game.everything_known and not game.nothing_known:
         own = _by_parity(mechanism, np.bincount(code, mass, mechanism.size).astype(float), np.add)
-        counts = ahead > near if game.membership else np.ones(len(pbar), dtype=bool)
+        counts = ahead > TIE * pbar if game.membership else np.ones(len(pbar), dtype=bool)
         luck = float((own * pbar)[counts].sum())
         return _solution(float(own @ ahead), luck, float(mass.sum()), mechanism)
     top = np.zeros(mechanism.size)
     np.maximum.at(top, code, mass)
     best, likeliest = _by_parity(mechanism, top, np.maximum), float(mass.max())
-    gain = best * ahead
+    gain, near = best * ahead, TIE * likeliest * pbar
     # others lose so little, where the support has next to no mass, that they tie
     ascending = np.r_[0.0, np.sort(mass)]
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -150,7 +150,7 @@ def _solve(line: Line, game: Classes, weight: Any, method: str) -> Solution | No
     return Solution(
         rad=rad + error,
         success_out=luck,
-        rero=float(hits[0] + hits[2]) + line.error,
+        rero=float(hits[0] + hits[2]) + game.p_plus * line.error,
         method=method,
         interval=(max(0.0, rad - scale * line.error), rad + error),
     )

@@ -9,13 +9,14 @@ channel, O(m^2).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import singledispatch
 from typing import Any
 
 import numpy as np
 
 from dprad.exact.channel import Law, sum_by_likelihood
+from dprad.exact.ends import Ends, Places
 from dprad.exact.guessing import solve_zones
 from dprad.exact.solution import Solution
 from dprad.exact.zones import Zones
@@ -28,8 +29,6 @@ from dprad.numerics.arrays import FloatArray, IntArray
 _METHOD = "sum over the pieces of the density"
 # Noise that stays within this share of a step, except with this probability, counts as none.
 APART = 1e-14
-# With a smaller high part of a step, places are told apart only by place and offset.
-NARROW = 1e-9
 
 
 def solve_steps(mechanism: Any, game: Classes, values: FloatArray, pi: FloatArray) -> Solution:
@@ -68,52 +67,42 @@ def _duchi(mechanism: Duchi, points: FloatArray) -> tuple[Entries, int]:
 
 @columns_of.register
 def _piecewise(mechanism: Piecewise, points: FloatArray) -> tuple[Entries, int]:
-    if not np.isfinite(mechanism.reach):
-        return _silent(points)
-    low, high = _windows(mechanism, points)
-    if mechanism.length <= float(np.diff(low).min(initial=np.inf)):
-        return _apart(mechanism, len(points))
-    width, middle = _pieces(mechanism, low, high)
-    inside, outside = (np.exp(d) for d in mechanism.log_densities)
-
-    def likelihood(rows: slice | IntArray, columns: slice) -> FloatArray:
-        t = middle[columns]
-        near = (low[rows][:, None] < t) & (t < high[rows][:, None])
-        return np.asarray(np.where(near, inside, outside) * width[columns])
-
-    return likelihood, len(width)
-
-
-def _windows(mechanism: Piecewise, points: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Both ends, relative to the first window, which keeps small distances exact."""
-    low = (mechanism.reach + 1.0) / 2 * (points - points[0]) / mechanism.half
-    return low, low + mechanism.length
-
-
-def _pieces(
-    mechanism: Piecewise, low: FloatArray, high: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Widths and middles between the ends of windows; the last one is the rest."""
-    edges = np.unique(np.r_[low, high])
-    width = np.r_[np.diff(edges), 2 * mechanism.reach - (edges[-1] - edges[0])]
-    return width, np.r_[(edges[1:] + edges[:-1]) / 2, np.inf]
+    zones = _piecewise_zones(mechanism, points)
+    return _silent(points) if zones is None else _columns(zones)
 
 
 @zones_of.register
 def _piecewise_zones(mechanism: Piecewise, points: FloatArray) -> Zones | None:
     if not np.isfinite(mechanism.reach):
         return None
-    low, high = _windows(mechanism, points)
-    if mechanism.length <= float(np.diff(low).min(initial=np.inf)):
-        return None
-    width, middle = _pieces(mechanism, low, high)
+    # windows begin at the values, in whose units they are so long
+    slope = (mechanism.reach + 1.0) / 2
+    low = Places.of(points)
+    ends = Ends.of([low.moved(mechanism.length / slope * mechanism.half), low])
+    width = ends.width / mechanism.half * slope
+    rest = max(2 * mechanism.reach - float(width.sum()), 0.0)  # in nobody's window
+    first, last = ends.passed
+    edge = np.stack([np.zeros_like(first), first, last, np.full_like(first, len(points))])
     inside, outside = (float(np.exp(d)) for d in mechanism.log_densities)
-    first, last = np.searchsorted(high, middle, "right"), np.searchsorted(low, middle, "left")
-    first[-1] = last[-1]  # nobody's window is in the rest
-    none, every = np.zeros_like(first), np.full_like(first, len(points))
-    edge = np.stack([none, first, last, every])
     level = np.array([outside, inside, outside])
-    return Zones(edge, level, width, np.zeros((len(points), 0)))
+    return Zones(edge, level, np.r_[width, rest], np.zeros((len(points), 0)))
+
+
+def _columns(zones: Zones) -> tuple[Entries, int]:
+    """The same as a channel."""
+    count, inner, every = len(zones.scale), zones.edge[1:-1], np.arange(zones.edge[-1, 0])
+
+    def likelihood(rows: slice | IntArray, columns: slice) -> FloatArray:
+        a, b = columns.start, columns.stop
+        here = slice(min(a, count), min(b, count))
+        code = every[rows][:, None]
+        zone = np.zeros((len(code), here.stop - here.start), dtype=np.intp)
+        for cut in inner[:, here]:
+            zone += code >= cut
+        more = zones.rest[rows, max(a - count, 0) : max(b - count, 0)]
+        return np.concatenate([zones.level[zone] * zones.scale[here], more], axis=1)
+
+    return likelihood, count + zones.rest.shape[1]
 
 
 @zones_of.register
@@ -127,20 +116,6 @@ def _hybrid_zones(mechanism: Hybrid, points: FloatArray) -> Zones | None:
     return replace(
         zones, scale=share * zones.scale, rest=np.concatenate([zones.rest, rest], axis=1)
     )
-
-
-def _apart(mechanism: Piecewise, count: int) -> tuple[Any, int]:
-    """Windows that do not overlap: one output each, and one for the rest."""
-    other = mechanism.length * float(np.exp(mechanism.log_densities[1]))
-
-    def likelihood(rows: slice | IntArray, columns: slice) -> FloatArray:
-        codes, outputs = np.arange(count)[rows], np.arange(columns.start, columns.stop)
-        block = np.where(codes[:, None] == outputs, mechanism.near, other)
-        rest = max(0.0, 1.0 - mechanism.near - (count - 1) * other)
-        block[:, outputs == count] = rest
-        return np.asarray(block)
-
-    return likelihood, count + 1
 
 
 @columns_of.register
@@ -165,130 +140,61 @@ def _hybrid(mechanism: Hybrid, points: FloatArray) -> tuple[Entries, int]:
 
 @columns_of.register
 def _staircase(mechanism: Staircase, points: FloatArray) -> tuple[Entries, int]:
-    step, epsilon = mechanism.sensitivity, mechanism.epsilon
-    if epsilon == 0:
+    if mechanism.epsilon == 0:
         return _silent(points)
-    if mechanism.high < APART and mechanism.beyond(APART * step) < APART:
+    zones = _staircase_zones(mechanism, points)
+    if zones is None:
         # almost no noise: every record is revealed, except with probability below APART
         every = np.arange(len(points))
         return (lambda rows, columns: np.equal.outer(every[rows], every[columns]) * 1.0), len(every)
-    stairs = _Stairs.of(mechanism, points)
-    place = points - points[0]
-
-    def pieces(rows: slice | IntArray, columns: slice) -> FloatArray:
-        a, b = columns.start, columns.stop
-        inner = slice(min(a, stairs.count), min(b, stairs.count))
-        away = np.abs(stairs.edges.middle_from(place[rows][:, None], inner)) / step
-        down = np.floor(away)
-        height = np.exp(-epsilon * (down + (away - down >= mechanism.high)))
-        outer = slice(max(a - stairs.count, 0), max(b - stairs.count, 0))
-        return np.concatenate([height * stairs.scale[inner], stairs.clamped[rows, outer]], axis=1)
-
-    return pieces, stairs.count + stairs.clamped.shape[1]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Stairs:
-    """Pieces of a staircase around the first value and up to a step beyond, each with the density
-    at its top times its length and repetitions; what is clamped to either end, by value.
-    """
-
-    edges: _Edges
-    scale: FloatArray
-    clamped: FloatArray
-
-    @property
-    def count(self) -> int:
-        """How many pieces."""
-        return len(self.scale)
-
-    @classmethod
-    def of(cls, mechanism: Staircase, points: FloatArray) -> _Stairs:
-        """One period on each side of the values, which differ by a step at most."""
-        step, epsilon = mechanism.sensitivity, mechanism.epsilon
-        base, points = points[0], points - points[0]
-        last = points[-1]
-        ends, clamped = np.zeros(0), mechanism.beyond(np.zeros((len(points), 0)))
-        if mechanism.clamp is not None:
-            # how far the clamps lie into a period, and what lies beyond them
-            below, above = -(mechanism.clamp[0] - base), mechanism.clamp[1] - base - last
-            ends = np.array([-(below % step), last + above % step])
-            clamped = mechanism.beyond(np.stack([points + below, last - points + above], axis=1))
-        edges = _Edges.of(points, step, mechanism.high, 2, -step, last + step, ends)
-        middle, times = edges.middle, np.full(len(edges.width), np.inf)
-        if mechanism.clamp is not None:
-            left, right = middle < 0, middle > last
-            times[left] = np.maximum(np.ceil((below + middle[left]) / step), 0.0)
-            times[right] = np.maximum(np.ceil((last + above - middle[right]) / step), 0.0)
-        # the sum over all periods cancels the factor 1 - e^-epsilon
-        times = np.where((middle < 0) | (middle > last), times, 1.0)
-        share = mechanism.high + (1.0 - mechanism.high) * float(np.exp(-epsilon))
-        return cls(edges, edges.width * -np.expm1(-epsilon * times) / (2 * step * share), clamped)
+    return _columns(zones)
 
 
 @zones_of.register
 def _staircase_zones(mechanism: Staircase, points: FloatArray) -> Zones | None:
-    step, high = mechanism.sensitivity, mechanism.high
-    if mechanism.epsilon == 0 or high < NARROW:
-        return None
-    stairs = _Stairs.of(mechanism, points)
-    points, middle = points - points[0], stairs.edges.middle
-    reach = step * np.array([-1 - high, -high, high, 1 + high])[:, None]
-    inner = np.searchsorted(points, middle + reach)
-    none, every = np.zeros_like(inner[:1]), np.full_like(inner[:1], len(points))
-    level = np.exp(-mechanism.epsilon * np.array([2.0, 1.0, 0.0, 1.0, 2.0]))
-    return Zones(np.concatenate([none, inner, every]), level, stairs.scale, stairs.clamped)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Edges:
-    """Ends of pieces, ascending, each a place and an offset.
-
-    The high part of a step may be a billionth of it. Kept separate, the two lose no digits: widths
-    and distances are differences of the places plus differences of the offsets.
+    """Pieces around the values and up to a step beyond, each with the density at its top times its
+    length and repetitions; and what is clamped to either end, by value.
     """
+    step, epsilon, share = mechanism.sensitivity, mechanism.epsilon, mechanism.high
+    if epsilon == 0 or (share < APART and mechanism.beyond(APART * step) < APART):
+        return None
+    places, high = Places.of(points), step * share
+    first, last = Places.of(points[0]), Places.of(points[-1])
+    near = [places.moved(high), places.moved(-high)]
+    after, ahead = places.moved(step).moved(high), places.moved(-step).moved(-high)
+    low, top = first.moved(-step), last.moved(step)
+    cuts, periods = _clamps(mechanism, first, last)
+    families = [after, *near, ahead, first, last, *cuts]
+    ends = Ends.of(families, [low, top]).within(low, top)
+    passed = ends.passed[:, :-1]
+    left, right = passed[4] == 0, passed[5] > 0
+    # the sum over all periods cancels the factor 1 - e^-epsilon
+    times = np.where(left | right, np.inf, 1.0)
+    clamped = mechanism.beyond(np.zeros((len(points), 0)))
+    if mechanism.clamp is not None:
+        times[left] = periods[0] + passed[6, left]
+        times[right] = periods[1] + 1 - passed[7, right]
+        away = np.stack([points - mechanism.clamp[0], mechanism.clamp[1] - points], axis=1)
+        clamped = mechanism.beyond(away)
+    height = share + (1.0 - share) * float(np.exp(-epsilon))
+    scale = ends.width * -np.expm1(-epsilon * times) / (2 * step * height)
+    none, every = np.zeros_like(passed[:1]), np.full_like(passed[:1], len(points))
+    level = np.exp(-epsilon * np.array([2.0, 1.0, 0.0, 1.0, 2.0]))
+    return Zones(np.concatenate([none, passed[:4], every]), level, scale, clamped)
 
-    place: FloatArray
-    added: FloatArray
 
-    @classmethod
-    def of(
-        cls,
-        points: FloatArray,
-        step: float,
-        high: float,
-        periods: int,
-        low: float,
-        top: float,
-        more: FloatArray,
-    ) -> _Edges:
-        """All ends of pieces of all records between `low` and `top`, these two, and `more`."""
-        whole = points[:, None] + step * np.arange(-periods, periods + 1.0)
-        whole = np.unique(np.r_[whole.reshape(-1), points[0], points[-1]])
-        place = np.r_[np.tile(whole, 3), low, top, more]
-        added = np.repeat([0.0, step * high, -step * high], len(whole))
-        added = np.r_[added, np.zeros(2 + len(more))]
-        kept = (place + added >= low) & (place + added <= top)
-        place, added = place[kept], added[kept]
-        order = np.lexsort((added, place + added))
-        place, added = place[order], added[order]
-        apart = np.r_[True, (np.diff(place) != 0) | (np.diff(added) != 0)]
-        return cls(place[apart], added[apart])
-
-    @property
-    def width(self) -> FloatArray:
-        """Lengths of the pieces."""
-        return np.asarray(np.maximum(np.diff(self.place) + np.diff(self.added), 0.0))
-
-    @property
-    def middle(self) -> FloatArray:
-        """Middles of the pieces."""
-        return self.middle_from(0.0, slice(None))
-
-    def middle_from(self, points: Any, columns: slice) -> FloatArray:
-        """Middles of some pieces as seen from these points."""
-        place = (self.place[1:] + self.place[:-1])[columns] / 2 - points
-        return np.asarray(place + (self.added[1:] + self.added[:-1])[columns] / 2)
+def _clamps(mechanism: Staircase, first: Places, last: Places) -> tuple[list[Places], list[float]]:
+    """How far both clamps lie into a period beyond the values, and the periods before."""
+    if mechanism.clamp is None:
+        return [], []
+    step, (low, high) = mechanism.sensitivity, mechanism.clamp
+    (before, part), (later, rest) = (
+        divmod(float(x), step) for x in (first.main[0] - low, high - last.main[0])
+    )
+    return [
+        first.moved(-part) if before else Places.of(low),
+        last.moved(rest) if later else Places.of(high),
+    ], [before, later]
 
 
 def _silent(points: FloatArray) -> tuple[Entries, int]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dprad.exact.channel import TIE
+from dprad.exact.channel import nearly
 from dprad.exact.zones import Highest, Zones
 from dprad.numerics.arrays import BoolArray, FloatArray, IntArray
 from dprad.runtime.memory import block
@@ -169,13 +169,14 @@ def _agreed(
     both are the same from the least to the largest pbar/scale.
     """
     ends = [top * (level - q[:, None]) for q in (low, high)]
-    row, near = np.arange(len(top)), [TIE * q for q in (low, high)]
+    row, heaviest = np.arange(len(top)), top.max(axis=1)
+    near = [nearly(g.max(axis=1), heaviest, q) for g, q in zip(ends, (low, high), strict=True)]
     chosen = ends[0].argmax(axis=1)
     tied = ends[0] >= (ends[0].max(axis=1) - near[0])[:, None]
     named = np.where(tied, top, -1.0).argmax(axis=1)
     if last:
         return chosen, named, np.ones(len(top), dtype=bool)
-    sure = ends[1].max(axis=1) <= ends[1][row, chosen] + ROUNDING * high * top.max(axis=1)
+    sure = ends[1].max(axis=1) <= ends[1][row, chosen] + ROUNDING * high * heaviest
     behind = top <= top[row, named][:, None]
     apart = np.ones_like(behind)
     for gain, tie in zip(ends, near, strict=True):

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from dprad.exact.branching import scan
-from dprad.exact.channel import TIE
+from dprad.exact.channel import TIE, nearly
 from dprad.exact.hulls import Hulls
 from dprad.exact.stretches import ROUNDING, Along, Chosen, stretches
 from dprad.exact.zones import Highest, Zones
@@ -193,7 +193,8 @@ class _Seen:
             held[which] = b[which] * order.high[at] - a[which] * order.low[at]
             held[which] += self.rest[rows][which]
             gain[which] = held[which] - (q * mass)[which]
-        best, near, every = gain.max(axis=1), TIE * q[:, 0], np.arange(len(rows))
+        best, every = gain.max(axis=1), np.arange(len(rows))
+        near = nearly(best, np.where(some, mass, 0.0).max(axis=1), q[:, 0])
         tied = gain >= (best - near)[:, None]
         named = np.where(tied, mass, 0.0).max(axis=1)
         named = np.where(must | (best >= -near), named, 0.0)

@@ -48,7 +48,8 @@ def own_zones(zones: Zones, mass: FloatArray) -> tuple[FloatArray, float]:
     total = 0.0
     for edge, height in zones.blocks():
         pbar = pbar_of(upto, edge, height)
-        gained = np.maximum(height - pbar, 0.0)
+        # where nobody is, the density may be a billion, and would leave its rounding behind
+        gained = np.where(np.diff(edge, axis=0) > 0, np.maximum(height - pbar, 0.0), 0.0)
         np.add.at(change, edge[:-1], gained)
         np.add.at(change, edge[1:], -gained)
         total += float(pbar.sum())

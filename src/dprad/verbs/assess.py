@@ -323,8 +323,8 @@ def _run(mechanism: Mechanism, question: Question, sampling: Sampling) -> Risk:
     # rounding can leave a risk of -1e-17 or a success of 1 + 1e-16
     share = game.share
     most = min(game.unlike, prior.unlike) if share == 1.0 else game.unlike / share
-    rad = min(max(solution.rad / share, 0.0), most)
-    out = min(max(solution.success_out / share, 0.0), 1.0)
+    rad = float(min(max(solution.rad / share, 0.0), most))
+    out = float(min(max(solution.success_out / share, 0.0), 1.0))
     low, high = solution.interval or (solution.rad, solution.rad)
     bound = solution.kind == "upper-bound"
     several = isinstance(mechanism, Composed) and mechanism.runs > 1
@@ -336,8 +336,8 @@ def _run(mechanism: Mechanism, question: Question, sampling: Sampling) -> Risk:
         method=solution.method,
         success_in=None if bound else min(1.0, out + rad),
         success_out=None if bound else out,
-        rero=min(1.0, solution.rero / share),
-        baseline=game.p_plus / share,
+        rero=float(min(1.0, solution.rero / share)),
+        baseline=float(game.p_plus / share),
         kappa=prior.kappa,
         normalised=_normalised(rad, question),
         bounds=(),
