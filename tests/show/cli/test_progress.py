@@ -109,7 +109,54 @@ def test_only_the_outermost_work_is_told(monkeypatch):
     assert str(clock) == "draws: 5 of 7"
 
 
-def test_an_interrupted_command_says_what_it_knows(monkeypatch, capsys):
+@pytest.fixture
+def handled():
+    """Python's handler: what runs in the background may ignore Ctrl-C."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+SCENARIO = """
+title = "Two"
+[population]
+uniform = 2
+[[threats]]
+name = "a stranger"
+knows = "nothing"
+[[releases]]
+name = "The first"
+mechanism = "grr"
+epsilon = 1.0
+[audit]
+function = "stopped_in_a_report:run"
+claim = 1.0
+trials = 4000
+"""
+STOPPED = """
+import os, signal
+calls = []
+def run(record, rng):
+    calls.append(record)
+    if len(calls) == 2000:
+        os.kill(os.getpid(), signal.SIGINT)
+    return record if rng.random() < 0.7 else 1 - record
+"""
+
+
+def test_an_interrupted_report_is_not_written(tmp_path, monkeypatch, capsys, handled):
+    (tmp_path / "scenario.toml").write_text(SCENARIO)
+    (tmp_path / "stopped_in_a_report.py").write_text(STOPPED)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as stop:
+        main(["report", "scenario.toml", "--allow-code", "--quiet"])
+    told = capsys.readouterr()
+    assert stop.value.code == 130 and not told.out and not (tmp_path / "report.html").exists()
+    assert "The first, a stranger: extra risk 0.231" in told.err
+    assert "an interrupted audit: C" in told.err  # consistent, or cannot be told
+
+
+def test_an_interrupted_command_says_what_it_knows(monkeypatch, capsys, handled):
     def work(*_, **__):
         tell("attackers", 1, 3)
         known("a stranger: extra risk 0.1")
@@ -118,12 +165,8 @@ def test_an_interrupted_command_says_what_it_knows(monkeypatch, capsys):
 
     monkeypatch.setattr("dprad.show.scenario.answer", work)
     monkeypatch.setattr("dprad.show.scenario.load", lambda _: None)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background
-    try:
-        with pytest.raises(SystemExit) as stop:
-            main(["assess", "scenario.toml", "--quiet"])
-    finally:
-        signal.signal(signal.SIGINT, before)
+    with pytest.raises(SystemExit) as stop:
+        main(["assess", "scenario.toml", "--quiet"])
     err = capsys.readouterr().err
     assert stop.value.code == 130
     assert re.fullmatch(
