@@ -30,7 +30,9 @@ NEVER_WRONG = (
 
 def never_wrong(question: Question, risk: Risk) -> bool:
     """Whether the tolerance makes a blind guess right for everybody."""
-    tolerant = question.threat.loss != "exact" and not question.describe()["membership"]
+    loss: Any = question.threat.loss
+    exact = isinstance(loss, str) and loss == "exact"  # a matrix does not compare
+    tolerant = not exact and not question.describe()["membership"]
     return tolerant and risk.baseline is not None and risk.baseline > 1.0 - NONE
 
 
