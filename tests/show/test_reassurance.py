@@ -551,3 +551,35 @@ def test_a_file_that_nobody_named_is_not_replaced(tmp_path, monkeypatch, capsys)
     quick = tmp_path / "s.toml"
     quick.write_text(TWO)
     assert code(["report", str(quick)]) == 0 == code(["report", str(quick)])
+
+
+def test_noise_for_each_release_alone_is_not_told_as_noise_for_all(tmp_path, capsys):
+    """Nor are doubts left out, nor whom nobody asked about."""
+    file = tmp_path / "s.toml"
+    both = TWO.replace("epsilon = 8", "epsilon = 1").replace("epsilon = 0.05", "epsilon = 1")
+    file.write_text(both)
+    assert code(["calibrate", str(file)]) == 0
+    said = capsys.readouterr().out
+    assert said.count("if it were the only one") == 2
+    together = re.search(r"little: epsilon (\S+) instead of 1; much: epsilon (\S+) instead", said)
+    assert together is not None
+    for k, value in enumerate(together.groups()):
+        both = both.replace("epsilon = 1\n", f"epsilon = {value}\n", 1) if k < 2 else both
+    assert answers(both).verdict.outcome == "accepted"
+    promise = "[[releases]]\nepsilon = 0.4\nneighbours = 'replace-one'\ndoubts = ['Not checked.']\n"
+    file.write_text(
+        "[population]\nbuiltin = 'patients'\n[[threats]]\nname = 'n'\ntarget = ['smoker']\n"
+        + promise + "[[releases]]\nmechanism = 'grr'\nepsilon = 1\nquery = 'diagnosis'\n"
+        "[accepted]\nrisk = 0.1\n"
+    )  # fmt: skip
+    code(["calibrate", str(file)])
+    said = capsys.readouterr().out
+    assert "Cannot be relied on: Not checked." in said
+    assert "No attacker in the scenario guesses 'diagnosis'" in said
+
+
+def test_a_limit_that_accepts_everything_says_so(capsys):
+    call = ["assess", "--mechanism", "grr", "--epsilon", "50", "--uniform", "5", "--max-risk"]
+    assert code([*call, "1"]) == 0
+    assert "accepts everything (1% is written 1%)" in capsys.readouterr().out
+    assert code([*call, "1%"]) == 1

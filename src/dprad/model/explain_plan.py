@@ -35,19 +35,30 @@ def calibration(plan: Calibration) -> str:
     when = f" after {reports(seen)}" if "reports" in seen else ""
     lines = [
         f"{plan.family} with {plan.parameter} = {safely(plan.value, plan.rising)} keeps the {what} "
-        f"at or below {plan.max_risk:g}{whom}{when}. {_tightness(plan)}"
+        f"at or below {plan.max_risk:g}{whom}{when}. {_tightness(plan)}",
+        *_every(plan),
     ]
-    if plan.risk.any_prior is not None and plan.measure in ("rad", "worst"):
-        lines.append(
-            "It is enough for every population: the table says little about its own, since too "
-            "many rows are the only ones of their kind, or few rows count. Fewer columns, coarser "
-            "values or more rows may need less noise, and so may a table that is the whole "
-            "population, if you say so."
-        )
     if plan.error is not None and math.isfinite(plan.error):
         lines.append(f"The noise stays within {amount(plan.error)} in 95 of 100 cases.")
     lines += [sentence(plan.risk, named=False), *doubtful(plan.risk.doubts)]
     return "\n".join([*lines, *beside(plan.risk)])
+
+
+def briefly(plan: Calibration) -> str:
+    """The value to set, for which population, and why it cannot be relied on, if so; in a line."""
+    return " ".join([calibration(plan).split("\n")[0], *_every(plan), *doubtful(plan.risk.doubts)])
+
+
+def _every(plan: Calibration) -> list[str]:
+    """Why it is enough for every population, if it is; a sentence."""
+    if plan.risk.any_prior is None or plan.measure not in ("rad", "worst"):
+        return []
+    return [
+        "It is enough for every population: the table says little about its own, since too "
+        "many rows are the only ones of their kind, or few rows count. Fewer columns, coarser "
+        "values or more rows may need less noise, and so may a table that is the whole "
+        "population, if you say so."
+    ]
 
 
 def _tightness(plan: Calibration) -> str:

@@ -67,7 +67,8 @@ class Verdict:
         value = upper(self.risk, worst=self.worst)
         known = (self.risk.worst_kind if self.worst else self.risk.kind) == "exact"
         if self.outcome == "accepted":
-            return f"The extra risk {whose} stays within the accepted {self.limit:g}."
+            every = "" if self.limit < 1 else " That accepts everything (1% is written 1%)."
+            return f"The extra risk {whose} stays within the accepted {self.limit:g}.{every}"
         if self.outcome == "exceeded":
             verb = "is" if known else "may be as high as"
             return (

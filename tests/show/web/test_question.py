@@ -16,7 +16,8 @@ from dprad.show.report.page import html_of
 from dprad.show.scenario import answer, builtin
 from dprad.show.scenario.file import parse
 from dprad.show.web import population, tables
-from dprad.show.web.drawn import so_far
+from dprad.show.web.drawn import answer as answered
+from dprad.show.web.drawn import so_far, verdict
 from dprad.show.web.population import PROMISE, from_file, of_scenario, picked, released, toml_of
 from dprad.show.web.question import Question, Told
 from dprad.verbs.attackers import standard
@@ -182,3 +183,14 @@ def test_what_the_page_proposes_tells_no_value(tmp_path):
     ends = {"age": (0, 200), "children": (0, 10), "year": (1900, 2100), "ill": (0, 1)}
     for name, expected in (ends | {"share": (0.0, 1.0)}).items():
         assert tables._span(prior, name) == expected
+
+
+def test_the_page_says_whom_it_was_not_decided_for():
+    """A release of what no attacker is after: not plainly accepted, as everywhere else."""
+    attackers = (("n", Threat(target=["smoker"])),)
+    strong = released(PLACE, "grr", 8.0, reads="diagnosis")
+    found = told(Question(population=PLACE, attackers=attackers, releases=(strong,), accepted=0.1))
+    assert found.verdict.outcome == "accepted"
+    assert "Accepted for the attackers of the scenario only" in str(verdict(found))
+    said = html.unescape(str(answered(found)))
+    assert "No attacker in the scenario guesses 'diagnosis'" in said

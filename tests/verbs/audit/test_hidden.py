@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import math
 import threading
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from decimal import Decimal
+from enum import Enum
 from fractions import Fraction
 from uuid import UUID
 
@@ -489,3 +490,34 @@ def test_what_ended_an_audit_and_what_was_arranged_are_said():
     assert any("that was arranged" in note for note in said)
     others = audit_outputs(rows[:-1], claim=claim, one_run=True).notes
     assert not any("that was arranged" in note for note in others)
+
+
+def nothing(kind):
+    """Nothing, or NaN, in a column of another library."""
+    pl, pa = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
+    masked = lambda r: pd.arrays.FloatingArray(np.array([NAN, 1.0]), np.array([bool(r), False]))  # noqa: E731
+    return {
+        "polars frame": lambda r, rng: pl.DataFrame({"a": [rng.normal(), None if r else NAN]}),
+        "polars series": lambda r, rng: pl.Series([1.0, None if r else NAN]),
+        "arrow": lambda r, rng: pa.array([1.0, None if r else NAN]),
+        "pandas": lambda r, rng: pd.DataFrame({"a": masked(r)}),
+        "array of pandas": lambda r, rng: masked(r),
+    }[kind]
+
+
+@pytest.mark.parametrize(
+    "kind", ["polars frame", "polars series", "arrow", "pandas", "array of pandas"]
+)
+def test_nothing_is_not_nan(kind):
+    assert verdict(nothing(kind)).verdict == "violated"
+
+
+def test_zones_folds_values_of_enumerations_and_low_bits_of_whole_numbers():
+    zone = lambda r: timezone(timedelta(0), "A" if r else "B")  # noqa: E731
+    assert verdict(lambda r, rng: datetime(2030, 1, 1, tzinfo=zone(r))).verdict == "violated"
+    assert verdict(lambda r, rng: datetime(2030, 1, 1, fold=int(r))).verdict == "violated"
+    made = lambda r: Enum("Made", {"x": 5 + int(r)})  # noqa: E731
+    assert verdict(lambda r, rng: made(r).x).verdict == "violated"
+    wide = lambda r, rng: int(rng.integers(0, 2**30)) * 2 + int(r)  # noqa: E731
+    assert verdict(wide, bits=True).verdict == "violated"
+    assert any("bits=True" in note for note in verdict(wide).notes)

@@ -130,8 +130,10 @@ def assessed(path: Path, *, json: bool, form: Format = "text") -> int:
 
 
 def calibrated(path: Path, *, json: bool) -> int:
-    """The least noise of every release for the accepted risk."""
+    """The least noise of every release alone for the accepted risk, and of all together."""
+    from dprad.model.explain_plan import briefly
     from dprad.show.scenario import answer, load
+    from dprad.show.scenario.advice import advice
 
     scenario = load(path)
     if scenario.accepted is None:
@@ -140,16 +142,28 @@ def calibrated(path: Path, *, json: bool) -> int:
     if json:
         show_json(answers.to_dict())
         return 0
+    several = len(scenario.releases) > 1
     lines = [f"Scenario: {scenario.title}"]
     for release, plans, reasons in zip(
         scenario.releases, answers.plans, answers.reasons, strict=True
     ):
-        lines += ["", f"Release '{release.name}':"]
+        lines += ["", f"Release '{release.name}'{', if it were the only one' if several else ''}:"]
         for (threat, _), plan, reason in zip(scenario.threats, plans, reasons, strict=True):
             if plan is None and reason is None:
                 continue  # only the attacker who gains most counts
             why = "" if reason is None else reason.text
-            said = why if plan is None else str(plan).split("\n")[0]
-            lines.append(f"  {threat}: {said}")
+            lines.append(f"  {threat}: {why if plan is None else briefly(plan)}")
+    if several and answers.verdict is not None:
+        lines += ["", "All releases together:"]
+        kept = answers.verdict.outcome == "accepted"
+        found = None if kept else advice(answers)
+        lines.append(
+            f"  As they are, they keep the extra risk at or below {scenario.accepted:g}."
+            if kept
+            else f"  No noise was found that keeps it. {answers.verdict}"
+            if found is None
+            else f"  For every attacker here it is kept by {found}."
+        )
+    lines += ["", answers.unasked] if answers.unasked else []
     show("\n".join(lines))
     return 0

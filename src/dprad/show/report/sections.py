@@ -239,6 +239,7 @@ def noise(answers: Answers) -> list[Section]:
         return []
     rows = [("release", "attacker", "set", "to", "95% error")]
     text = []
+    alone_ = ", if it were the only release" if len(scenario.releases) > 1 else ""
     for release, plans, reasons in zip(
         scenario.releases, answers.plans, answers.reasons, strict=True
     ):
@@ -259,8 +260,8 @@ def noise(answers: Answers) -> list[Section]:
         if alone(scenario, chosen, [question for _, question in scenario.questions]):
             value = explain.safely(safest.value, safest.rising)
             text.append(
-                f"{release.name}: {safest.parameter} = {value} keeps the extra risk at or below "
-                f"{scenario.accepted:g} for every attacker here."
+                f"{release.name}{alone_}: {safest.parameter} = {value} keeps the extra risk at or "
+                f"below {scenario.accepted:g} for every attacker here."
             )
     return [
         Section(

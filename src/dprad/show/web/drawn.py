@@ -13,7 +13,7 @@ from htmltools import HTML, Tag, TagList, tags
 from dprad.errors import DpradError, NothingToCalibrateError
 from dprad.model import explain, explain_plan
 from dprad.model.results import Calibration, Risk
-from dprad.model.verdicts import upper
+from dprad.model.verdicts import headed, upper
 from dprad.show.plots.odds import grids
 from dprad.show.scenario.advice import Advice
 from dprad.show.web.question import Question, Told
@@ -33,7 +33,7 @@ def verdict(told: Told) -> Tag:
     """Word, colour and number, of all releases together and the strongest attacker."""
     name, risk, _ = told.cases[0]
     said, asked = told.verdict, told.asked
-    word = "Extra risk" if said is None else said.word
+    word = "Extra risk" if said is None else headed(said, told.unasked)
     colour = "none" if said is None else COLOURS[said.outcome]
     whose = "for the most exposed person" if asked.worst else "on average"
     limit = "" if asked.accepted is None else f"You accept {asked.accepted:g} {whose}."
@@ -67,6 +67,7 @@ def answer(told: Told) -> TagList:
     costs = [told.asked.error(release) for release in told.asked.releases]
     return TagList(
         None if said is None else tags.p(str(said), class_="lead", id="said"),
+        tags.p(told.unasked, id="unasked") if told.unasked else None,
         tags.p(str(risk), id="sentence"),
         dots(risk),
         *[tags.p(cost, class_="soft") for cost in dict.fromkeys(costs) if cost],

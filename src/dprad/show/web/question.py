@@ -27,7 +27,7 @@ from dprad.show.scenario import builtin
 from dprad.show.scenario.advice import Advice, advice
 from dprad.show.scenario.answers import answer
 from dprad.show.scenario.file import Scenario
-from dprad.show.scenario.release import Release
+from dprad.show.scenario.release import Release, unasked
 from dprad.show.web.population import SPAN, Population, toml_of
 
 # How far from the records whole-number noise is summed, to keep the page responsive.
@@ -249,6 +249,12 @@ class Told:
             return None
         cases = [(name, risk) for name, risk, _ in self.cases]
         return judge(cases, self.asked.accepted, worst=self.asked.worst)
+
+    @property
+    def unasked(self) -> str:
+        """What releases read, though no attacker is after it: a sentence, or nothing."""
+        asked = self.asked
+        return unasked(asked.releases, [asked.prepared(k) for k in range(len(asked.attackers))])
 
 
 def imports() -> None:

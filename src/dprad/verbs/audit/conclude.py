@@ -57,7 +57,7 @@ def conclude(plan: Plan, target: Target, counts: Counts, sequential: bool, secon
     notes = list(target.notes)
     if target.session is not None and target.session.reader.floating and not target.session.bits:
         notes.append(
-            "outputs are floating-point numbers; bits=True also looks at their lowest bits"
+            "outputs are numbers of many digits; bits=True also looks at their lowest bits"
         )
     if target.session is not None:
         notes += target.session.reader.notes()

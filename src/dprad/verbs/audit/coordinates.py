@@ -23,6 +23,8 @@ from dprad.verbs.audit.flatten import TOGETHER, Into, Value, coordinates, huge
 MOST, EVER, CHOOSE, EACH = 4096, 2**24, 48, 8
 # Numbers that are looked at together, at most.
 BATCH = 2**22
+# Whole numbers that have low bits, too.
+WIDE = 2.0**20
 # What the form of an output is called, where it is not that of the first.
 FORM = "form of the output"
 # Ends the name of a column of words: a word beside numbers (NaN is one) must not pass for a number.
@@ -62,7 +64,7 @@ class Reader:
         self.form = ""  # of the first output
         self.words: dict[str, int] = {}
         self.told: dict[str, list[int]] = {}  # words of a coordinate, and new ones
-        self.floating = False  # whether an output has had a fraction
+        self.floating = False  # whether an output has had many digits
         self.seen: list[Any] = []  # the first output
         self.varied = False  # whether another one has come
         self.settled = False
@@ -78,6 +80,7 @@ class Reader:
         whole = np.rint(rows.numbers)
         with np.errstate(invalid="ignore"):
             self.floating |= bool(np.any(np.abs(rows.numbers - whole) > 0))
+            self.floating |= bool(np.any(np.abs(whole) >= WIDE))
         if not self.bits:
             return rows
         both = np.stack([rows.numbers, lowest_bits(rows.numbers)], axis=2)

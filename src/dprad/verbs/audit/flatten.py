@@ -32,6 +32,8 @@ DEEPEST = 20
 # Numbers from which an array is kept together, and pieces counted from the end of a text.
 TOGETHER, ENDS = 65, 8
 
+# What an enumeration may stand for.
+_PLAIN = bool | int | float | str | bytes | None
 # A number, a word, or many numbers.
 Value = float | str | FloatArray
 
@@ -65,8 +67,18 @@ _LIKE_DATA = re.compile(r"[0-9]{6}|[0-9]\.[0-9]")
 def coordinates(output: Any) -> Into:
     """The named coordinates of one output."""
     into = Into()
-    _flatten(output, "", into, 0)
+    try:
+        _flatten(output, "", into, 0)
+    except (TypeError, AttributeError):  # it only looks like a table, or an array
+        raise _opaque(output) from None
     return into
+
+
+def _opaque(thing: Any) -> DpradError:
+    return DpradError(
+        f"run returned a {kind(type(thing))}, which cannot be looked into. Return numbers, "
+        "text, or arrays, lists, dicts, data frames or dataclasses of these."
+    )
 
 
 def huge(array: Any) -> bool:
@@ -93,8 +105,10 @@ def _flatten(thing: Any, name: str, into: Into, depth: int) -> None:
         _bytes(bytes(thing), name, into, depth)
     elif isinstance(thing, enum.Enum):
         _put(into, here, str(thing.name))
+        into.note(repr(thing.value) if isinstance(thing.value, _PLAIN) else "")
     elif isinstance(thing, Decimal | Fraction | date | time | timedelta | UUID):
         _text(str(thing), name, into, depth)
+        into.note((getattr(thing, "tzname", str)(), getattr(thing, "fold", 0)))
     elif isinstance(thing, complex | np.complexfloating):
         _number(thing.real, f"{here}.real", into)
         _number(thing.imag, f"{here}.imag", into)
@@ -304,7 +318,9 @@ def _other(thing: Any, name: str, into: Into, depth: int) -> None:
     if callable(getattr(thing, "detach", None)):
         thing = thing.detach().cpu()
         into.note((thing.dtype, getattr(thing, "layout", "")))
-        thing = thing.to_dense() if getattr(thing, "is_sparse", False) else thing
+        if getattr(thing, "is_sparse", False):
+            _put(into, f"stored in {name or 'the output'}", float(thing._nnz()))
+            thing = thing.to_dense()
         try:
             thing = thing.numpy()
         except TypeError:  # of a kind that numpy has not, such as bfloat16
@@ -317,6 +333,7 @@ def _other(thing: Any, name: str, into: Into, depth: int) -> None:
             raise DpradError("run returned a table in which two columns have the same name.")
         for c in columns:
             _categories(thing[c], f"{whole}.{c}", into, depth)
+            _gaps(thing[c], f"{name}.{c}", into, depth)
         _flatten(table, name, into, depth + 1)
         return
     _labels(thing, name, into, depth)
@@ -325,10 +342,8 @@ def _other(thing: Any, name: str, into: Into, depth: int) -> None:
         thing = thing.filled()
     array = thing if isinstance(thing, np.ndarray) else getattr(thing, "__array__", None)
     if array is None:
-        raise DpradError(
-            f"run returned a {kind(type(thing))}, which cannot be looked into. Return numbers, "
-            "text, or arrays, lists, dicts, data frames or dataclasses of these."
-        )
+        raise _opaque(thing)
+    _gaps(thing, name, into, depth)
     array = np.asarray(thing)
     into.note(repr(array.dtype))
     if array.dtype.kind in "iufb" and not huge(array):
@@ -342,6 +357,17 @@ def _other(thing: Any, name: str, into: Into, depth: int) -> None:
         _flatten(list(array.reshape(-1)), name, into, depth + 1)
         return
     _flatten(array.tolist(), name, into, depth + 1)
+
+
+def _gaps(thing: Any, name: str, into: Into, depth: int) -> None:
+    """Where a column of pandas, polars or Arrow holds nothing, which an array shows as NaN."""
+    inside = getattr(thing, "array", thing)
+    mask = getattr(inside, "_mask", None)
+    empty = getattr(thing, "is_null", None)
+    if mask is None and callable(empty):
+        mask = empty()
+    if mask is not None and (found := np.asarray(mask)).any():
+        _flatten(found, f"{name}.gaps", into, depth + 1)
 
 
 def _labels(thing: Any, name: str, into: Into, depth: int) -> None:

@@ -197,7 +197,7 @@ def bet(case: Case, session: Session, outputs: Any, secret: IntArray, error: flo
     shares = {} if session.predictor is None else session.predictor.shares
     notes: tuple[str, ...] = ()
     if session.reader.floating and not case.bits:
-        notes = ("outputs are floating-point numbers; bits=True also looks at their lowest bits",)
+        notes = ("outputs are numbers of many digits; bits=True also looks at their lowest bits",)
     notes += session.reader.notes()
     return Said(
         evidence=evidence.name,
