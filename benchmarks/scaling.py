@@ -243,6 +243,12 @@ CASES = {
         on_numbers(mechanisms.Gaussian, sigma=lambda m: m / 4, epsilon=None),
         "values", VALUES,
     ),
+    "Gaussian, sigma 5":
+        (on_numbers(mechanisms.Gaussian, sigma=5.0, epsilon=None), "values", VALUES),
+    "Gaussian, sigma 5, part known":
+        (on_numbers(mechanisms.Gaussian, PART, sigma=5.0, epsilon=None), "values", VALUES),
+    "Gaussian, sigma 5, tolerance":
+        (on_numbers(mechanisms.Gaussian, line(20), sigma=5.0, epsilon=None), "values", VALUES),
     "discrete Gaussian": (on_whole(), "values", VALUES),
     "discrete Gaussian, part known": (on_whole(PART), "values", VALUES),
     "discrete Gaussian, all known": (on_whole(ALL), "values", VALUES),
