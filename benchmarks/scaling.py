@@ -234,6 +234,7 @@ CASES = {
     "OUE": (on_codes(mechanisms.OUE), "values", VALUES),
     "subset selection": (on_codes(mechanisms.SubsetSelection), "values", VALUES),
     "Hadamard": (on_codes(mechanisms.HadamardResponse), "values", VALUES),
+    "Hadamard, part known": (on_codes(mechanisms.HadamardResponse, PART), "values", VALUES),
     "Laplace": (on_numbers(mechanisms.Laplace), "values", VALUES),
     "Laplace, falling prior": (on_numbers(mechanisms.Laplace, prior=falling), "values", VALUES),
     "Laplace, tolerance": (on_numbers(mechanisms.Laplace, line(20)), "values", VALUES),
