@@ -234,6 +234,7 @@ CASES = {
     "OUE": (on_codes(mechanisms.OUE), "values", VALUES),
     "subset selection": (on_codes(mechanisms.SubsetSelection), "values", VALUES),
     "Hadamard": (on_codes(mechanisms.HadamardResponse), "values", VALUES),
+    "Hadamard, part known": (on_codes(mechanisms.HadamardResponse, PART), "values", VALUES),
     "Laplace": (on_numbers(mechanisms.Laplace), "values", VALUES),
     "Laplace, falling prior": (on_numbers(mechanisms.Laplace, prior=falling), "values", VALUES),
     "Laplace, tolerance": (on_numbers(mechanisms.Laplace, line(20)), "values", VALUES),
@@ -243,6 +244,12 @@ CASES = {
         on_numbers(mechanisms.Gaussian, sigma=lambda m: m / 4, epsilon=None),
         "values", VALUES,
     ),
+    "Gaussian, sigma 5":
+        (on_numbers(mechanisms.Gaussian, sigma=5.0, epsilon=None), "values", VALUES),
+    "Gaussian, sigma 5, part known":
+        (on_numbers(mechanisms.Gaussian, PART, sigma=5.0, epsilon=None), "values", VALUES),
+    "Gaussian, sigma 5, tolerance":
+        (on_numbers(mechanisms.Gaussian, line(20), sigma=5.0, epsilon=None), "values", VALUES),
     "discrete Gaussian": (on_whole(), "values", VALUES),
     "discrete Gaussian, part known": (on_whole(PART), "values", VALUES),
     "discrete Gaussian, all known": (on_whole(ALL), "values", VALUES),

@@ -7,7 +7,7 @@ import pytest
 
 from dprad import GaussianDP, Prior, Threat, assess, exact
 from dprad.bounds import absent_prior
-from dprad.exact import _finite, bells, heavier, own, solve, stepwise
+from dprad.exact import _finite, bells, hadamard, heavier, own, parities, solve, stepwise
 from dprad.exact.channel import Law, from_mean
 from dprad.exact.solution import Sampling
 from dprad.game.game import play
@@ -55,6 +55,67 @@ def test_hadamard_response_by_its_transform(seed, knows):
         noise = HadamardResponse(epsilon=epsilon, size=m)
         posed = Posed(question.game, noise.read(question))
         same(solve(noise, posed, Sampling()), _finite(noise, posed, Sampling()))
+
+
+PARTS = {
+    "all in two": lambda table: [int(v) % 2 for v in table],
+    "thirds": lambda table: [int(v) % 3 for v in table],
+    "tens": lambda table: [int(v) // 10 for v in table],
+    "pairs": lambda table: [int(v) // 2 for v in table],
+    "uneven": lambda table: [int(v**0.5) for v in table],
+    "sevens": lambda table: [int(v) % max(1, len(table) // 7) for v in table],
+    "all but one": lambda table: [int(v) == 1 for v in table],
+}
+
+
+@pytest.mark.parametrize("knows", PARTS.values(), ids=list(PARTS))
+def test_hadamard_response_where_a_part_is_known(knows, monkeypatch):
+    rng, taken, real = np.random.default_rng(1), [], hadamard.likeliest
+    monkeypatch.setattr(hadamard, "likeliest", lambda *given: taken.append(1) or real(*given))
+    for turn in range(24):
+        m = int(rng.choice([2, 3, 9, 40, 63, 64, 200, 300]))
+        epsilon = float(rng.choice([0.0, 1e-13, 0.3, 1.0, 2.0, 5.0, 30.0]))
+        weight = weights(rng, m)
+        if turn % 4 == 1:
+            weight = 10.0 ** rng.uniform(-40, 0, m)
+        prior, query = Prior.from_counts(dict(enumerate(weight.tolist()))), None
+        threat = Threat(knows=knows)
+        if turn % 3 == 0:  # several classes that read the same code
+            counts = {(i, k): float(rng.gamma(0.5)) for i in range(m) for k in range(2)}
+            prior, query = Prior.from_counts(counts, columns=["a", "b"]), "a"
+            threat = Threat(knows=["b"])
+        question = Question.of(prior, threat, query)
+        noise = HadamardResponse(epsilon=epsilon, size=m)
+        posed = Posed(question.game, noise.read(question))
+        same(solve(noise, posed, Sampling()), _finite(noise, posed, Sampling()))
+    assert len(taken) >= 24  # twice a question
+
+
+@pytest.mark.parametrize("kind", ["any", "odd", "in a row", "even weights"])
+def test_the_likeliest_of_each_fiber_in_the_support(kind):
+    """Output by output; rows that depend on each other in both ways."""
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        blocks, size = int(rng.integers(1, 4)), 1 << int(rng.integers(1, 9))
+        many, fibers = int(rng.integers(1, 60)), int(rng.integers(1, 8))
+        fiber, where = rng.integers(0, fibers, many), rng.integers(0, blocks, many)
+        row = rng.integers(1, size, many)
+        if kind == "odd":
+            row |= 1
+        elif kind == "in a row":
+            row = 1 + np.arange(many) % (size - 1)
+        mass = np.ceil(rng.gamma(0.5, size=many) * (2 if kind == "even weights" else 1e9))
+        found = parities.likeliest(
+            fiber, where, row, mass / mass.sum(), (blocks, size),
+            lambda table: hadamard._transform(table, np.add),
+        )  # fmt: skip
+        even = np.bitwise_count(np.arange(size) & row[:, None]) % 2 == 0
+        slow = np.zeros((blocks, size))
+        for f in range(fibers):
+            for b in range(blocks):
+                some = (fiber == f) & (where == b)
+                slow[b] += np.max(even * (mass * some)[:, None], axis=0) / mass.sum()
+        assert found == pytest.approx(slow, abs=1e-14)
 
 
 def test_own_risks_by_transform_by_intervals_and_by_zones():

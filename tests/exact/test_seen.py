@@ -14,7 +14,7 @@ from dprad.exact.line import solve_gaussian
 from dprad.exact.seen import Seen
 from dprad.game.game import play
 from dprad.game.sets import Relation, Windows
-from dprad.mechanisms import Gaussian
+from dprad.mechanisms import GRR, Composed, Gaussian
 from oracles import brute_force, of_a_group, random_instance
 
 
@@ -130,6 +130,22 @@ def test_records_whose_targets_are_not_in_order_along_the_line(threat, monkeypat
     fast = assess(noise, prior=prior, threat=threat, query="h")
     blind(monkeypatch)
     agree(fast, assess(noise, prior=prior, threat=threat, query="h"))
+
+
+def test_after_another_release(monkeypatch):
+    """Records are weighted by what the other part of a composition said."""
+    weights = np.random.default_rng(4).gamma(0.5, size=60) + 1e-6
+    asked = {
+        "prior": Prior.from_counts(dict(enumerate(weights.tolist()))),
+        "threat": Threat(knows=thirds),
+    }
+    noise = Composed([GRR(epsilon=2.0, size=60), Gaussian(sigma=0.7, sensitivity=59)])
+    fast = assess(noise, **asked)
+    blind(monkeypatch)
+    slow = assess(noise, **asked)
+    assert "panels" in fast.method and fast.rad == pytest.approx(slow.rad, abs=1e-8)
+    assert fast.interval[0] <= slow.interval[1] and slow.interval[0] <= fast.interval[1]
+    assert fast.rero == pytest.approx(slow.rero, abs=1e-8)
 
 
 @pytest.mark.parametrize("must", [False, True])
