@@ -28,6 +28,10 @@ from dprad.runtime.progress import tell
 
 # Guesses processed together.
 BLOCK_ENTRIES = 2**16
+# Gains that differ by less than this share are the same, as those of all windows far around are.
+EVEN = 2e-15
+# Of sets that gain the same any may be named if their masses differ by less than this share.
+ALIKE = 1e-9
 # Weights are summed together over so many units of the noise, if these have this many members.
 STRETCH, FEWEST = 30.0, 64
 
@@ -234,7 +238,7 @@ def _narrowed(
 ) -> tuple[tuple[float, float], _Work | None]:
     """What the groups that are decided contribute, and the others without the sets that lose."""
     split = _Split.of(line, work, gained)
-    kept = split.rivals()
+    kept = split.rivals(tied=gained)
     count = np.bincount(work.group[kept], minlength=len(work.fiber))
     sole = kept & (count[work.group] == 1) & split.above()
     rest = kept & ~sole
@@ -337,14 +341,17 @@ class _Split:
         size = np.abs(self.a) / begin[g] + np.abs(self.c) / end[g] + np.abs(self.b) + self.full
         return np.asarray(SAME * size)
 
-    def rivals(self) -> BoolArray:
-        """Which candidates may be the best somewhere, or as good."""
+    def rivals(self, *, tied: bool) -> BoolArray:
+        """Which candidates may be the best somewhere, or as good; of those that are all the same,
+        one: as far as it matters which is named, if `tied`.
+        """
         g, number = self.work.group, np.arange(len(self.a))
         begin, (left, right) = starts(g), self._ends()
-        slack = self._slack()
+        slack, mass = self._slack(), self.line.mass[self.work.sets]
         kept = self._most(self.a, self.c, self.b, self.full) >= -slack
         at_begin = (self.a + self.c * self.decay[g] + self.full * self.inner[0][g]) / left[g]
         at_end = (self.a * self.decay[g] + self.c + self.full * self.inner[1][g]) / right[g]
+        level = np.maximum(np.abs(at_begin - self.b), np.abs(at_end - self.b))
         kinds = [self.full == kind for kind in np.unique(self.full)]
         for value in (at_begin - self.b, at_end - self.b):
             for kind in kinds:
@@ -357,7 +364,11 @@ class _Split:
                     self.a - self.a[best], self.c - self.c[best], self.b - self.b[best],
                     self.full - self.full[best],
                 )  # fmt: skip
-                kept &= ~has[g] | (behind >= -slack - slack[best])
+                # whoever leads by nothing, and is as likely, goes, and brings down nobody later
+                alike = (behind <= EVEN * level[best]) & kept[best] & (best != number)
+                if tied:
+                    alike &= np.abs(mass - mass[best]) <= ALIKE * mass
+                kept &= ~has[g] | ((behind >= -slack - slack[best]) & ~alike)
         return kept
 
     def integrals(self, some: BoolArray) -> tuple[float, float]:
