@@ -41,6 +41,12 @@ def uneven(m):
     return Prior.from_counts(dict(enumerate(np.random.default_rng(0).gamma(1.0, size=m).tolist())))
 
 
+def positive(m):
+    """The same on 1 .. m."""
+    weight = np.random.default_rng(0).gamma(1.0, size=m).tolist()
+    return Prior.from_counts(dict(enumerate(weight, start=1)))
+
+
 def line(eta):
     return Threat(loss="absolute", eta=eta)
 
@@ -97,6 +103,12 @@ def promised(promise, threat=None):
 
 def uniform(m):
     return lambda: assess(PureDP(1.0, **NEAR), prior=Prior.uniform(m))
+
+
+def tenths(table):
+    """About as many labels as there are tens of values."""
+    last = max(table) // 10 + 1
+    return [int(v) * 7919 % last for v in table]
 
 
 def thirds(table):
@@ -221,6 +233,9 @@ RUNS = [10_000, 100_000, 300_000, 1_000_000, 3_000_000]
 FEW = [1000, 10_000, 100_000]
 ALL = Threat(knows="everything")
 PART = Threat(knows=thirds)
+NEARLY = Threat(knows=thirds, loss="absolute", eta=20)
+MANY = Threat(knows=tenths, loss="relative", eta=0.5)
+SHARE = Threat(loss="relative", eta=0.1)
 BOUNDED = {"sensitivity": None, "bounds": lambda m: (0.0, m - 1.0)}
 # Name: what to prepare, what grows, sizes.
 CASES = {
@@ -256,11 +271,29 @@ CASES = {
     "discrete Gaussian, sigma 20": (on_whole(sigma=20.0), "values", VALUES),
     "geometric": (on_numbers(mechanisms.Geometric), "values", VALUES),
     "geometric, tolerance": (on_numbers(mechanisms.Geometric, line(20)), "values", VALUES),
+    "geometric, wide windows":
+        (on_numbers(mechanisms.Geometric, SHARE, prior=positive, epsilon=lambda m: m / 5),
+         "values", VALUES),
     "geometric, all known": (on_numbers(mechanisms.Geometric, ALL), "values", VALUES),
     "staircase": (on_numbers(mechanisms.Staircase), "values", VALUES),
     "staircase, all known": (on_numbers(mechanisms.Staircase, ALL), "values", VALUES),
     "staircase, part known": (on_numbers(mechanisms.Staircase, PART), "values", VALUES),
     "staircase, tolerance": (on_numbers(mechanisms.Staircase, line(20)), "values", VALUES),
+    "staircase, relative tolerance":
+        (on_numbers(mechanisms.Staircase, SHARE, prior=positive), "values", VALUES),
+    "staircase, part known, tolerance":
+        (on_numbers(mechanisms.Staircase, NEARLY), "values", VALUES),
+    "staircase, many groups, tolerance":
+        (on_numbers(mechanisms.Staircase, MANY, prior=positive), "values", VALUES),
+    "staircase, clamp, tolerance":
+        (on_numbers(mechanisms.Staircase, line(20), clamp=lambda m: (0.0, m - 1.0)),
+         "values", VALUES),
+    "piecewise, relative tolerance":
+        (on_numbers(mechanisms.Piecewise, SHARE, prior=positive, sensitivity=None, epsilon=2.0,
+                    bounds=lambda m: (1.0, float(m))),
+         "values", VALUES),
+    "hybrid, part known, tolerance":
+        (on_numbers(mechanisms.Hybrid, NEARLY, **BOUNDED), "values", VALUES),
     "piecewise, part known":
         (on_numbers(mechanisms.Piecewise, PART, **BOUNDED), "values", VALUES),
     "piecewise, tolerance":
@@ -377,7 +410,10 @@ def write(found, folder):
             told = ", ".join(f"{p[0]}: {p[1]:.2g} s" for p in points)
             rows[-1] = rows[-1].replace(name, f"{name} ({told})")
     figure = Figure(figsize=(9.5, 8.5), layout="constrained")
-    numbers = ("Laplace", "Gaussian", "discrete", "geometric", "staircase", "piecewise", "records")
+    numbers = (
+        "Laplace", "Gaussian", "discrete", "geometric", "staircase", "piecewise", "hybrid",
+        "records",
+    )  # fmt: skip
     for axes, title in zip(figure.subplots(2, 2).flat, PANELS, strict=True):
         ends = []
         for name, points in found.items():

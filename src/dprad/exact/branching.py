@@ -15,6 +15,7 @@ the best guess, as long as few sets are nearly the best; O(m R) if all are.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,10 @@ from dprad.runtime.progress import tell
 
 # Guesses processed together.
 BLOCK_ENTRIES = 2**16
+# Gains that differ by less than this share are the same, as those of all windows far around are.
+EVEN = 2e-15
+# Of sets that gain the same any may be named if their masses differ by less than this share.
+ALIKE = 1e-9
 # Weights are summed together over so many units of the noise, if these have this many members.
 STRETCH, FEWEST = 30.0, 64
 
@@ -234,7 +239,7 @@ def _narrowed(
 ) -> tuple[tuple[float, float], _Work | None]:
     """What the groups that are decided contribute, and the others without the sets that lose."""
     split = _Split.of(line, work, gained)
-    kept = split.rivals()
+    kept = split.rivals(tied=gained)
     count = np.bincount(work.group[kept], minlength=len(work.fiber))
     sole = kept & (count[work.group] == 1) & split.above()
     rest = kept & ~sole
@@ -312,13 +317,8 @@ class _Split:
     def _most(self, da: Any, dc: Any, db: Any, dfull: Any) -> FloatArray:
         """The greatest a difference of gains over pbar can be."""
         begin, end = self._ends()
-        g, u0, u1, v0, v1 = (
-            self.work.group,
-            1 / begin,
-            self.decay / end,
-            self.decay / begin,
-            1 / end,
-        )
+        g, u0, u1 = self.work.group, 1 / begin, self.decay / end
+        v0, v1 = self.decay / begin, 1 / end
         most = np.maximum(da * u0[g], da * u1[g]) + np.maximum(dc * v0[g], dc * v1[g]) - db
         if np.any(dfull):
             inner, fall = np.minimum(self.inner[0] / begin, self.inner[1] / end), self.decay**2
@@ -337,28 +337,40 @@ class _Split:
         size = np.abs(self.a) / begin[g] + np.abs(self.c) / end[g] + np.abs(self.b) + self.full
         return np.asarray(SAME * size)
 
-    def rivals(self) -> BoolArray:
-        """Which candidates may be the best somewhere, or as good."""
+    def rivals(self, *, tied: bool) -> BoolArray:
+        """Which candidates may be the best somewhere, or as good; of those that are all the same,
+        one: as far as it matters which is named, if `tied`.
+        """
         g, number = self.work.group, np.arange(len(self.a))
         begin, (left, right) = starts(g), self._ends()
         slack = self._slack()
         kept = self._most(self.a, self.c, self.b, self.full) >= -slack
         at_begin = (self.a + self.c * self.decay[g] + self.full * self.inner[0][g]) / left[g]
         at_end = (self.a * self.decay[g] + self.c + self.full * self.inner[1][g]) / right[g]
+        at_begin, at_end = at_begin - self.b, at_end - self.b
         kinds = [self.full == kind for kind in np.unique(self.full)]
-        for value in (at_begin - self.b, at_end - self.b):
-            for kind in kinds:
-                own = np.where(self.partial | ~kind, -np.inf, value)
-                top = np.maximum.reduceat(own, begin)
-                best = np.minimum.reduceat(np.where(own >= top[g], number, len(number)), begin)
-                has = np.isfinite(top)
-                best = np.where(has, best, 0)[g]
-                behind = self._most(
-                    self.a - self.a[best], self.c - self.c[best], self.b - self.b[best],
-                    self.full - self.full[best],
-                )  # fmt: skip
-                kept &= ~has[g] | (behind >= -slack - slack[best])
+        for value, kind in product((at_begin, at_end), kinds):
+            has, best = self._foremost(np.where(self.partial | ~kind, -np.inf, value), begin)
+            best = best[g]
+            behind = self._most(
+                self.a - self.a[best], self.c - self.c[best], self.b - self.b[best],
+                self.full - self.full[best],
+            )  # fmt: skip
+            # whoever leads by nothing, and is as likely, goes, and brings down nobody later
+            alike = behind <= EVEN * np.maximum(np.abs(at_begin[best]), np.abs(at_end[best]))
+            alike &= kept[best] & (best != number)
+            if tied:
+                mass = self.line.mass[self.work.sets]
+                alike &= np.abs(mass - mass[best]) <= ALIKE * mass
+            kept &= ~has[g] | ((behind >= -slack - slack[best]) & ~alike)
         return kept
+
+    def _foremost(self, value: FloatArray, begin: IntArray) -> tuple[BoolArray, IntArray]:
+        """By group: whether it has one, and the first of the greatest."""
+        number, top = np.arange(len(value)), np.maximum.reduceat(value, begin)
+        first = np.where(value >= top[self.work.group], number, len(value))
+        has = np.isfinite(top)
+        return has, np.where(has, np.minimum.reduceat(first, begin), 0)
 
     def integrals(self, some: BoolArray) -> tuple[float, float]:
         """The gain of these all the way, and their mass against pbar."""

@@ -38,7 +38,9 @@ def by_fiber(
     """
     some = zones.scale > 0
     edge, scale, pbar = zones.edge[:, some], zones.scale[some], pbar[some]
-    if not len(scale) or np.any(np.diff(edge[1:-1], axis=1) < 0):
+    if not len(scale):
+        return np.zeros(3)
+    if np.any(np.diff(edge[1:-1], axis=1) < 0):
         return None
     order = np.lexsort((place, fiber))
     fiber, place = fiber[order], place[order]

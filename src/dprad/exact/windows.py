@@ -44,8 +44,10 @@ def by_window(zones: Zones, pbar: FloatArray, game: Classes, weight: Any) -> Flo
     some = zones.scale > 0
     edge, scale, pbar = zones.edge[:, some], zones.scale[some], pbar[some]
     order = _Ordered.of(game, weight)
-    if order is None or not len(scale) or np.any(np.diff(edge[1:-1], axis=1) < 0):
+    if order is None or np.any(np.diff(edge[1:-1], axis=1) < 0):
         return None
+    if not len(scale):
+        return np.zeros(3)
     owner, begin, end = stretches(edge[1:-1], order.owner, order.place)
     along, totals = Along.of(scale, pbar), np.zeros(3)
     must = np.broadcast_to(game.must(owner)[:, 0], len(owner))
