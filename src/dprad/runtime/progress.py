@@ -92,9 +92,11 @@ def keep() -> Iterator[list[str]]:
         _kept.remove(lines)
 
 
-def known(line: str) -> None:
-    """Something is known, in words."""
+def known(line: str, instead: str = "") -> None:
+    """Something is known, in words; `instead` of an earlier line that says less."""
     for lines in _kept:
+        if instead in lines:
+            lines.remove(instead)
         lines.append(line)
 
 

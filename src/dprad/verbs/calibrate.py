@@ -151,7 +151,7 @@ def turned(
     summary = measure if callable(measure) else SUMMARIES.get(str(measure))
     target = number(max_risk, "max_risk", low=0, high=math.inf if callable(measure) else 1)
     measure = "summary" if callable(measure) else one_of(measure, "measure", MEASURES)
-    trial = _Trial(dial, question, measure, sampling, summary)
+    trial = _Trial(dial, question, measure, sampling, target, summary)
     search = Search(
         trial, target, dial.low, dial.high, dial.rising is not False, dial.whole, TOLERANCE
     )
@@ -202,9 +202,11 @@ class _Trial:
     question: Question
     measure: str
     sampling: Sampling
+    target: float
     summary: Measure | None = None
     subjects: dict[float, Any] = field(default_factory=dict)
     risks: dict[float, Risk] = field(default_factory=dict)
+    told: dict[bool, str] = field(default_factory=dict)
 
     def __call__(self, value: float) -> float:
         subject = self.subjects[value] = self.dial.make(value)
@@ -223,8 +225,19 @@ class _Trial:
             return found
         with part(f"calibrating, {len(self.subjects)} values tried"):
             found = _measured(self.risk(value), self.measure)
-        known(f"{self.dial.name or 'value'} = {value:.6g}: {self.measure} {found:.4g}")
+        self.tell(value, found)
         return found
+
+    def tell(self, value: float, found: float) -> None:
+        """The last value that keeps the limit and the last that does not: the search closes in."""
+        fits = found <= self.target
+        risk = explain.MEASURES.get(self.measure, f"bound {self.measure}")
+        line = (
+            f"{self.dial.name or 'value'} = {value:.6g} {'keeps' if fits else 'exceeds'} the limit "
+            f"of {self.target:g}: {risk} {found:.4g}"
+        )
+        known(line, instead=self.told.get(fits, ""))
+        self.told[fits] = line
 
     def risk(self, value: float) -> Risk:
         """The risk at a value that was tried."""
@@ -286,6 +299,7 @@ def _fresh(trial: _Trial, value: float, search: Search) -> tuple[float, Any, Ris
             risk = answer(subject, trial.question, sharper, own=measure == "worst")
         found = held(risk, measure)
         search.seen[value] = found
+        trial.tell(value, found)
         if found <= search.target:
             best = value, subject, risk
         elif best is not None:

@@ -12,9 +12,12 @@ import time
 
 import pytest
 
+from dprad import Prior, Threat, assess
+from dprad.mechanisms import Laplace
 from dprad.runtime.progress import Clock, known, part, steps, tell
 from dprad.show.cli import main, progress
 from dprad.show.cli.output import show
+from dprad.verbs.assess import answer
 
 
 class Terminal(io.StringIO):
@@ -199,6 +202,52 @@ def test_an_interrupted_report_is_not_written(tmp_path, monkeypatch, capsys, han
     assert stop.value.code == 130 and not told.out and not (tmp_path / "report.html").exists()
     assert "The first, a stranger: extra risk 0.231" in told.err
     assert "an interrupted audit: C" in told.err  # consistent, or cannot be told
+
+
+def test_an_interrupted_calibration_tells_between_what_the_noise_lies(monkeypatch, capsys, handled):
+    tried = []
+
+    def slow(subject, *rest, **more):
+        tried.append(subject)
+        if len(tried) == 4:
+            os.kill(os.getpid(), signal.SIGINT)
+        return answer(subject, *rest, **more)
+
+    monkeypatch.setattr("dprad.verbs.calibrate.answer", slow)
+    with pytest.raises(SystemExit) as stop:
+        main(
+            ["calibrate", "--max-risk", "0.1", "--mechanism", "laplace", "--uniform", "11",
+             "--knows", "nothing", "--loss", "absolute", "--eta", "2", "--quiet"]
+        )  # fmt: skip
+    assert stop.value.code == 130
+    *_, one, other = capsys.readouterr().err.splitlines()
+    pattern = r"  epsilon = (\S+) (keeps|exceeds) the limit of 0\.1: extra risk \S+"
+    said = {m[2]: float(m[1]) for m in (re.fullmatch(pattern, line) for line in (one, other))}
+    near = Threat(loss="absolute", eta=2)
+    risk = {
+        word: assess(Laplace(epsilon=e, sensitivity=10), prior=Prior.uniform(11), threat=near).rad
+        for word, e in said.items()
+    }
+    assert risk["keeps"] <= 0.1 + 1e-5 and risk["exceeds"] >= 0.1 - 1e-5
+
+
+def test_an_interrupted_comparison_tells_its_rows(monkeypatch, capsys, handled):
+    asked = []
+
+    def slow(subject, *rest, **more):
+        asked.append(subject)
+        if len(asked) == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+        return answer(subject, *rest, **more)
+
+    monkeypatch.setattr("dprad.verbs.compare.answer", slow)
+    with pytest.raises(SystemExit) as stop:
+        main(["compare", "--mechanisms", "grr", "--epsilon", "1,2,3", "--uniform", "5", "--quiet"])
+    assert stop.value.code == 130
+    rows = capsys.readouterr().err.splitlines()[1:]
+    assert [row.split(": extra risk")[0].strip() for row in rows] == [
+        "GRR(epsilon=1, size=5)", "GRR(epsilon=2, size=5)"
+    ]  # fmt: skip
 
 
 def test_an_interrupted_command_says_what_it_knows(monkeypatch, capsys, handled):

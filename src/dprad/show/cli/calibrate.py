@@ -14,6 +14,7 @@ from dprad.mechanisms.catalogue import FAMILIES, FIXED, TABLES, amount
 from dprad.model.guarantees import KINDS
 from dprad.model.parameters import NOISE_MULTIPLIER, UNITS
 from dprad.model.verdicts import judge, ranked
+from dprad.runtime import progress
 from dprad.show.cli import options
 from dprad.show.cli.options import OUTPUT, Feared, Population, Whole, without
 from dprad.show.cli.output import show, show_json
@@ -161,6 +162,8 @@ def _for_all(
     name, threat = attackers[-1]
     while True:
         del left[name]
+        if len(attackers) > 1:
+            progress.known(f"{name}:")
         try:
             plan = dprad.calibrate(family, max_risk=max_risk, threat=threat, **asked, **turned)
             known = {name: plan.risk}  # from more draws

@@ -276,10 +276,11 @@ def _plans(
         return [(None, None)] * len(risks)
     ends = [upper(risk, worst=scenario.worst) for risk in risks]
     rows: list[tuple[Calibration | None, Reason | None]] = []
-    for end, (_, question) in zip(ends, scenario.questions, strict=True):
+    for end, (name, question) in zip(ends, scenario.questions, strict=True):
         if len(risks) > FEW and end < max(ends):
             rows.append((None, None))
             continue
+        known(f"{release.name}, {name}, noise:")
         try:
             made = release.plan(question, scenario.accepted, Sampling(), worst=scenario.worst)
             rows.append((made, None))
