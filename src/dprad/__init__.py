@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dprad.attacks.optimal import optimal_attack
     from dprad.data import datasets, patients
     from dprad.errors import DpradError, show_records
-    from dprad.model.audits import Audit
+    from dprad.model.audits import Audit, AuditInterrupt
     from dprad.model.comparisons import Comparison
     from dprad.model.groups import Group, Groups
     from dprad.model.guarantees import (
@@ -57,6 +57,7 @@ __all__ = [
     "ZCDP",
     "ApproxDP",
     "Audit",
+    "AuditInterrupt",
     "Bound",
     "Calibration",
     "Comparison",
@@ -109,7 +110,7 @@ _HOME = {
     "audit_outputs": "verbs.audit.recorded",
     **dict.fromkeys(["training_risks", "TrainingRisk"], "training.risks"),
     **dict.fromkeys(["DpradError", "show_records"], "errors"),
-    "Audit": "model.audits",
+    **dict.fromkeys(["Audit", "AuditInterrupt"], "model.audits"),
     **dict.fromkeys(["Group", "Groups"], "model.groups"),
     "Prior": "model.priors",
     "Threat": "model.threats",

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
+import os
+import signal
 import stat
 import tempfile
 from pathlib import Path
@@ -252,3 +255,45 @@ def test_many_columns_are_not_all_named():
     assert "and some of 3 more columns are missing" in said
     every = pd.DataFrame({"a": [None] * 20, "b": range(20)})
     assert Prior.from_data(every).missing.sentence().startswith("Nearly all of the values of 'a'")
+
+
+@pytest.mark.parametrize("size", [10_000, 10**6])
+def test_packed_files_are_looked_at_as_others(tmp_path, monkeypatch, size):
+    """Whether a file is large is decided by what is in it, not by how well it packs."""
+    monkeypatch.setattr(files, "WHOLE", size)
+    monkeypatch.setattr(files, "ROWS", 100)
+    text = "a,b\n" + "1,2\n" * 20_000 + "x,2\n"  # of the first rows, all are numbers
+    (tmp_path / "t.csv").write_text(text)
+    (tmp_path / "t.csv.gz").write_bytes(gzip.compress(text.encode()))
+    assert (tmp_path / "t.csv.gz").stat().st_size < 10_000 < len(text) < 10**6
+    for name in ("t.csv", "t.csv.gz"):
+        if size == 10_000:
+            with pytest.raises(DpradError, match=r"cannot be (read|counted)"):
+                Prior.from_data(tmp_path / name)
+        else:
+            assert set(Prior.from_data(tmp_path / name, columns=["a"]).support) == {"1", "x"}
+
+
+@pytest.mark.parametrize("frame", [False, True])
+def test_an_interrupted_count_is_no_unreadable_file(tmp_path, monkeypatch, capsys, frame):
+    def interrupted(_):
+        with contextlib.suppress(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+        raise RuntimeError("Query interrupted")
+
+    def again(_):
+        raise AssertionError("it is read again")
+
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n1,2\n")
+    monkeypatch.setattr("dprad.data.tables._fetch", interrupted)
+    monkeypatch.setattr(files, "why_not_utf8", again)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            Prior.from_data(pd.DataFrame({"a": [1]}) if frame else path)
+        question = ["--epsilon", 1, "--neighbours", "replace-one", "--data", path, "--quiet"]
+        code, said = run(capsys, "assess", *question)
+        assert code == 130 and "interrupted" in said.err
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -7,7 +7,7 @@ import pytest
 
 from dprad import GaussianDP, Prior, Threat, assess, exact
 from dprad.bounds import absent_prior
-from dprad.exact import _finite, bells, guessing, heavier, own, solve, stepwise
+from dprad.exact import _finite, bells, heavier, own, solve, stepwise
 from dprad.exact.channel import Law, from_mean
 from dprad.exact.solution import Sampling
 from dprad.game.game import play
@@ -101,7 +101,6 @@ THREATS = {
 @pytest.mark.parametrize("threat", THREATS.values(), ids=list(THREATS))
 @pytest.mark.parametrize("seed", range(4))
 def test_zones_equal_the_channel(seed, threat, monkeypatch):
-    monkeypatch.setattr(guessing, "NARROW", 0)
     rng = np.random.default_rng(seed)
     for _ in range(6):
         m, epsilon = int(rng.integers(2, 25)), float(rng.choice([0.0, 0.01, 1.0, 3.0, 10.0, 30.0]))

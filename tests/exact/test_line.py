@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import norm
 
 from dprad import DpradError, Prior, Threat, assess
-from dprad.exact import line
+from dprad.exact import line, seen
 from dprad.game.game import play
 from dprad.mechanisms import Density, Gaussian, Laplace, Piecewise
 from dprad.numerics import legendre
@@ -200,7 +200,7 @@ def test_the_steepest_derivative_of_the_normal_density():
     x = np.linspace(-9, 9, 200_001)
     n = legendre.TERMS
     derivative = hermite_e.hermeval(x, [0.0] * n + [1.0]) * np.exp(-x * x / 2) / np.sqrt(2 * np.pi)
-    assert pytest.approx(float(np.abs(derivative).max()), rel=1e-12) == line._STEEP
+    assert pytest.approx(float(np.abs(derivative).max()), rel=1e-12) == line.STEEP
 
 
 def test_the_reported_error_is_the_one_of_the_panels():
@@ -210,7 +210,7 @@ def test_the_reported_error_is_the_one_of_the_panels():
     risk = assess(Gaussian(sigma=sigma, sensitivity=values), prior=prior)
     reach = 2 * line.REACH + values
     half = reach / 2 / np.ceil(reach / (2 * line.HALF))
-    remainder = legendre.REMAINDER * line._STEEP * half**legendre.TERMS
+    remainder = legendre.REMAINDER * line.STEEP * half**legendre.TERMS
     error = 2e-19 + 2 * remainder * reach
     low, high = risk.interval
     assert error <= high - low <= 2 * error + 2e-10
@@ -256,7 +256,7 @@ def lines(monkeypatch, mechanism, prior):
     seen = []
 
     def solve(line, game, weight, method):
-        half, series = zip(*line.blocks, strict=True)
+        half, series, _ = zip(*line.blocks, strict=True)
         seen.append((line, np.concatenate(half), np.concatenate(series, axis=1)))
         return
 
@@ -308,17 +308,18 @@ def test_the_error_of_the_densities_goes_to_both_sides():
     centre = -20.75 + np.arange(100) * 0.5
     t = legendre.nodes(centre, half)
     series = legendre.series(norm.pdf(t[None] - points[:, None, None], scale=sigma))
-    none = np.zeros((3, 0))
+    none, all_ = np.zeros((3, 0)), seen.Seen.all(game, weight, points)
     exact, off = (
-        line._solve(line.Line(iter([(half, series)]), 100, none, error), game, weight, "given")
+        line._solve(
+            line.Line(iter([(half, series, all_)]), 100, none, error), game, weight, "given"
+        )
         for error in (0.0, 1e-6)
     )
     assert off.rad - exact.rad == pytest.approx(1e-6, rel=1e-6)
-    # a guess is right with the probability of what it names, half at most
-    assert off.rero - exact.rero == pytest.approx(0.5e-6, rel=1e-6)
+    assert off.rero - exact.rero == pytest.approx(game.p_plus * 1e-6, rel=1e-6)
     assert off.interval[0] - exact.interval[0] == pytest.approx(-1e-6, rel=1e-6)
     assert off.interval[1] - exact.interval[1] == pytest.approx(1e-6, rel=1e-6)
-    given = line.Line(iter([(half, series)]), 100, none, 2e-5)
+    given = line.Line(iter([(half, series, all_)]), 100, none, 2e-5)
     assert line._solve(given, game, weight, "given") is None  # too much for an answer
 
 

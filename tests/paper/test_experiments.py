@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
+import importlib
 import json
 import re
 
 import pytest
 
+import dprad
 from dprad import DpradError
 from dprad.paper import experiments
 from dprad.paper.experiments import EXPERIMENTS, Made, Options, cells, write
@@ -77,6 +79,30 @@ def test_interrupted_work_goes_on(tmp_path):
     assert rows == [{"a": i, "seed": i} for i in range(5)] == cells(options, grid, work)
     other = Options(name="mechanisms", out=tmp_path, rng=1)
     assert cells(other, grid[:1], work) == [{"a": 0, "seed": 1000}] and len(calls) == 7
+
+
+@pytest.mark.parametrize("name", ["ldp-audit", "ldp-settings"])
+def test_an_interrupted_audit_is_no_result(tmp_path, monkeypatch, name):
+    module = importlib.import_module(f"dprad.paper.experiments.{name.replace('-', '_')}")
+    finished = module.audit
+
+    def interrupted(*_, claim, trials, **__):
+        calls = []
+
+        def stopped(record, rng):
+            calls.append(record)
+            if len(calls) > 0.8 * trials:
+                raise KeyboardInterrupt
+            return record
+
+        return finished(stopped, claim=claim, prior=dprad.Prior.uniform(2), trials=trials)
+
+    monkeypatch.setattr(module, "audit", interrupted)
+    with pytest.raises(SystemExit) as stop:
+        main(["reproduce", name, "--quick", "--runs", "500", "--out", str(tmp_path), "--quiet"])
+    assert stop.value.code == 130
+    (kept,) = tmp_path.iterdir()
+    assert kept.name == f"{name}.cells.jsonl" and '"rows"' not in kept.read_text()
 
 
 def test_what_to_download_is_said(tmp_path, monkeypatch):

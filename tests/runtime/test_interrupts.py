@@ -8,7 +8,7 @@ import signal
 
 import pytest
 
-from dprad import Prior, PureDP, audit
+from dprad import AuditInterrupt, Prior, PureDP, audit
 from dprad.runtime.interrupts import interruptible
 
 
@@ -31,9 +31,25 @@ def test_a_swallowed_interrupt_is_not_lost(handled):
         return record if rng.random() < 0.6 else 1 - record
 
     claim = PureDP(1.0, neighbours="replace-one")
-    result = audit(swallows, claim=claim, prior=Prior.uniform(2), trials=20_000)
+    with pytest.raises(AuditInterrupt) as stop:
+        audit(swallows, claim=claim, prior=Prior.uniform(2), trials=20_000)
+    result = stop.value.result
     assert result.trials < 5_000 and any("interrupted" in note for note in result.notes)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_an_interrupt_that_became_another_error_is_one(handled):
+    def fails(pressed):
+        with interruptible():
+            with contextlib.suppress(KeyboardInterrupt):
+                if pressed:
+                    os.kill(os.getpid(), signal.SIGINT)
+            raise ValueError("its own")
+
+    with pytest.raises(KeyboardInterrupt):
+        fails(pressed=True)
+    with pytest.raises(ValueError, match="its own"):
+        fails(pressed=False)
 
 
 def test_handlers_of_others_stay(handled):

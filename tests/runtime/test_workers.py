@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from dprad import DpradError, Prior, PureDP, audit
-from dprad.runtime.workers import DEATHS, stream
+from dprad.runtime.workers import DEATHS, Processes, pickled, stream
 from effort import some
 
 ONE = PureDP(1.0, neighbours="replace-one")
@@ -57,6 +57,19 @@ def where(_):
 def test_workers_keep_their_files_where_the_parent_does(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     assert list(stream(where, [(1,), (2,)], 2, threads=False)) == [str(tmp_path)] * 2
+
+
+def test_a_pipe_that_is_closed_while_it_is_read_is_no_error_of_ours(monkeypatch):
+    processes = Processes(pickled(square), 1)
+
+    def closed(_):
+        processes.end()
+        raise ValueError("read of closed file")
+
+    monkeypatch.setattr("dprad.runtime.workers._answer", closed)
+    with pytest.raises(DpradError, match="the work was stopped"):
+        processes.run(pickled((3,)))
+    assert not processes.alive
 
 
 linux = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="reads /proc")

@@ -125,6 +125,33 @@ def test_a_line_between_is_seen_by_the_other(ledger):
     assert [e.name for e in ledger.entries] == ["one", "two"]
 
 
+def test_a_line_is_read_once(ledger, monkeypatch):
+    """Adding and marking look at new lines only, one's own and those of others."""
+    read = []
+    made = Entry.of.__func__
+    monkeypatch.setattr(Entry, "of", classmethod(lambda c, row: read.append(1) or made(c, row)))
+    other, release = Ledger.open(ledger.path), PureDP(1.0, neighbours="replace-one")
+    for k in range(30):
+        (ledger, other)[k % 2].add(release, name=f"r{k}")
+    for k in range(30):
+        assert (ledger, other)[k % 3 == 0].mark(f"r{k}", "published").seen
+    assert len(read) <= 30 * 3  # made once, and read once by each of the two
+    assert ledger.entries == other.entries == Ledger.open(ledger.path).entries
+    with pytest.raises(DpradError, match="published already"):
+        other.mark("r1", "published")
+    assert [e.state for e in ledger.entries] == ["published"] * 30 and ledger.verify() == 61
+
+
+def test_a_line_of_another_kind_is_refused_every_time(ledger):
+    ledger.add(PureDP(1.0, neighbours="replace-one"), name="one")
+    Log.open(ledger.path, None, "ledger").append(lambda: {"note": "of a later version"})
+    for _ in range(2):
+        with pytest.raises(DpradError, match="line 3 of the ledger is of a kind"):
+            _ = ledger.entries
+        with pytest.raises(DpradError, match="line 3 of the ledger is of a kind"):
+            ledger.add(PureDP(1.0, neighbours="replace-one"), name="two")
+
+
 def test_many_entries(tmp_path):
     """10,000 lines, written at once; five kinds of release."""
     path = tmp_path / "many.jsonl"

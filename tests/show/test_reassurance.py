@@ -509,7 +509,7 @@ def test_what_would_pass_for_another_or_for_no_limit_is_refused(old, new, said):
 def test_few_people_who_were_counted_prove_nothing_in_python_either():
     few, mechanism = {"asthma": 5, "diabetes": 3, "healthy": 12}, GRR(epsilon=0.7, size=3)
     counted = Prior.from_counts(few)
-    assert counted.rows == 20 and "fewer than 100 rows" in counted.doubt
+    assert counted.rows == 20 and "fewer than 100 people" in counted.doubt
     risk = assess(mechanism, prior=counted)
     assert risk.rad < 0.16 < risk.any_prior[0]
     assert judge([("x", risk)], 0.16).outcome == "cannot be told"
@@ -518,6 +518,36 @@ def test_few_people_who_were_counted_prove_nothing_in_python_either():
         assert not prior.doubt and prior.kappa == counted.kappa
         assert judge([("x", assess(mechanism, prior=prior))], 0.16).outcome == "accepted"
     ones = Prior.from_counts(dict.fromkeys(range(500), 1))
-    assert "unique" in ones.doubt and ones.rows == 500
+    assert "only ones of their kind" in ones.doubt and ones.rows == 500
     many = Prior.from_counts({k: 50 * n for k, n in few.items()})
     assert many.rows == 1000 and not many.doubt
+
+
+def test_a_name_is_not_a_line_of_its_own(tmp_path, capsys):
+    """A release that is called like a verdict, and a file that nobody named."""
+    verdict = "Accepted. The extra risk on average over people stays within the accepted 0.1."
+    file = tmp_path / "s.toml"
+    file.write_text(TWO.replace('name = "much"', f'name = "{verdict}"'))
+    for command in ("assess", "calibrate"):
+        code([command, str(file)])
+        lines = capsys.readouterr().out.splitlines()
+        assert any(verdict in line for line in lines)
+        assert not any(line.startswith("Accepted") for line in lines)
+    code(["assess", str(file), "--format", "markdown"])
+    capsys.readouterr()
+    file.write_text(TWO.replace('name = "much"', 'name = "x @all http://a.b www.c.d"'))
+    code(["assess", str(file), "--format", "markdown"])
+    said = capsys.readouterr().out
+    assert "@all" not in said and "://" not in said and "www.c" not in said and "a.b" in said
+
+
+def test_a_file_that_nobody_named_is_not_replaced(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    file = Path("report.html")
+    file.write_text("precious")
+    assert code(["report"]) == 2 and file.read_text() == "precious"
+    assert "name a file with -o" in capsys.readouterr().err
+    file.unlink()
+    quick = tmp_path / "s.toml"
+    quick.write_text(TWO)
+    assert code(["report", str(quick)]) == 0 == code(["report", str(quick)])

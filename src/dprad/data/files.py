@@ -23,6 +23,7 @@ from typing import Any
 
 from dprad.data.text import COPY, Written, in_utf8, looks_like_utf16, why_not_utf8
 from dprad.errors import DpradError, check_columns, part, told
+from dprad.runtime.interrupts import interruptible
 
 # The longest header that is looked at.
 HEADER = 2**20
@@ -54,8 +55,8 @@ _CSV = (
         "'BIGINT', 'HUGEINT', 'DOUBLE', 'DATE', 'TIMESTAMP', 'VARCHAR'"
     )
 )
-# Files up to this size are read whole to find the types of their columns; of larger ones, this
-# many rows.
+# Files up to this size (unpacked) are read whole to find the types of their columns; of larger
+# ones, this many rows. DuckDB hears no Ctrl-C meanwhile.
 WHOLE, ROWS = 2**28, 200_000
 _READERS = {".csv": _CSV, ".tsv": _CSV, ".parquet": "read_parquet($1, hive_partitioning = false)"}
 
@@ -97,19 +98,21 @@ def opened(
     size.
 
     DuckDB may read these files and its own folder (which is private, and removed), and nothing
-    else: no other file, no extension, no address.
+    else: no other file, no extension, no address. An engine that was interrupted by Ctrl-C raises
+    an error of its own; here it is an interrupt again.
     """
     written = written or Written()
     if not isinstance(data, str | Path):
         written.needs_text("a table")
-        yield data
+        with interruptible():
+            yield data
         return
     duckdb = part("duckdb", "files of data", "tables")
 
     files, reader = _files(str(data), glob)
     if reader != _CSV:
         written.needs_text("a Parquet file")
-    with tempfile.TemporaryDirectory(prefix="dprad-") as folder:
+    with interruptible() as look, tempfile.TemporaryDirectory(prefix="dprad-") as folder:
         copies, named = files, [str(data)] if len(files) == 1 else list(map(str, files))
         if written.encoding is not None:
             most = limits.unpacked if limits else math.inf
@@ -126,8 +129,10 @@ def opened(
         except duckdb.InterruptException:
             raise DpradError("data: reading it takes too long. Load a smaller table.") from None
         except DpradError as error:
+            look()  # rather than to read the file again
             raise _unread(error, copies, named, reader) from None
         except duckdb.Error as error:
+            look()
             hint = " Is it a table with one header line?" if reader == _CSV else ""
             said = f"data: the file {str(data)!r} cannot be read ({told(error)}).{hint}"
             raise _unread(UnreadableError(said), copies, named, reader) from None
@@ -221,7 +226,7 @@ def _table(
         for file in files:
             _header(file, limits)
             _unpacked(file, limits)
-        given.append(-1 if sum(f.stat().st_size for f in files) <= WHOLE else ROWS)
+        given.append(-1 if sum(_size(f, WHOLE) for f in files) <= WHOLE else ROWS)
         if limits is not None:
             given[1] = min(ROWS, limits.rows)
     elif limits is not None:
@@ -308,17 +313,25 @@ def _unpacked(file: Path, limits: Limits | None) -> None:
     """Refuse a packed text file that is too large unpacked."""
     if limits is None or file.suffix != ".gz":
         return
-    size = 0
-    try:
-        with gzip.open(file) as stream:
-            while size <= limits.unpacked and (part := stream.read(2**20)):
-                size += len(part)
-    except (OSError, EOFError, zlib.error) as error:
-        raise DpradError(f"data: the file {str(file)!r} cannot be read ({told(error)}).") from None
-    if size > limits.unpacked:
+    if _size(file, limits.unpacked) > limits.unpacked:
         raise DpradError(
             f"data takes more than {limits.unpacked / 1e6:,.0f} MB unpacked. Load a smaller table."
         )
+
+
+def _size(file: Path, most: int) -> int:
+    """The bytes of a file, unpacked; of what is larger than `most`, some number above."""
+    size = file.stat().st_size
+    if file.suffix != ".gz" or size > most:
+        return size
+    size = 0
+    try:
+        with gzip.open(file) as stream:
+            while size <= most and (block := stream.read(2**20)):
+                size += len(block)
+    except (OSError, EOFError, zlib.error) as error:
+        raise DpradError(f"data: the file {str(file)!r} cannot be read ({told(error)}).") from None
+    return size
 
 
 def _few(columns: int, limits: Limits) -> None:

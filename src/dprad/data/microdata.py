@@ -15,6 +15,7 @@ from typing import Any
 
 from dprad.data.files import connected
 from dprad.errors import DpradError, part, told
+from dprad.runtime.interrupts import interruptible
 
 ENDINGS = (".parquet", ".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt")
 CENSUS_NUMBERS = ("AGEP", "WKHP", "PUMA", "PINCP")
@@ -232,9 +233,10 @@ def materialised(name: str, files: list[Path], table: Callable[[Any, list[str]],
     folder = tempfile.TemporaryDirectory(prefix="dprad-")
     _FOLDERS.append(folder)
     try:
-        names, connection = connected([f.resolve() for f in files], folder.name)
-        table(connection, names).create(name)
-        return connection.table(name)
+        with interruptible():
+            names, connection = connected([f.resolve() for f in files], folder.name)
+            table(connection, names).create(name)
+            return connection.table(name)
     except (duckdb.Error, ValueError, RuntimeError) as error:
         if isinstance(error, DpradError):
             raise

@@ -1,16 +1,13 @@
 """The best guess where outputs see zones of values (`zones.py`).
 
 Nothing known: the likeliest value of the best zone. Everything known: whoever is known gains with
-their zone. A part known: `stretches.py`. With a tolerance, and nothing known: the heaviest window
-within a zone, or one of the few that hold an edge of one.
+their zone. A part known: `stretches.py`. With a tolerance: `windows.py`.
 
-O((m + K) log m) for m values, K outputs and one class per success set; O(K w) more for windows of w
-values.
+O((m + K) log m) for m values, K outputs and one class per success set.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,13 +15,11 @@ import numpy as np
 from dprad.exact.channel import TIE, Joint, nearly, sum_over_outputs, totalled
 from dprad.exact.solution import Solution
 from dprad.exact.stretches import by_fiber
+from dprad.exact.windows import by_window
 from dprad.exact.zones import Highest, Zones, pbar_of
 from dprad.game.game import Classes
 from dprad.game.sets import Singletons, Windows
 from dprad.numerics.arrays import HEAVY, FloatArray, IntArray
-
-# How many times all windows are those that may hold one value, so that zones pay.
-NARROW = 16
 
 
 def solve_zones(zones: Zones, game: Classes, weight: Any, method: str) -> Solution | None:
@@ -32,14 +27,16 @@ def solve_zones(zones: Zones, game: Classes, weight: Any, method: str) -> Soluti
     kind.
     """
     sets = game.sets
-    if game.forced is not None or game.probabilities.max() > HEAVY or not len(sets.mass):
+    if game.probabilities.max() > HEAVY or not len(sets.mass):
         return None
     read = np.asarray(weight.sum(axis=0)).reshape(-1)
     upto = np.r_[0.0, np.cumsum(read)]
-    if isinstance(sets, Singletons):
+    if isinstance(sets, Singletons) and game.forced is None:
         found = _of_classes(zones, game, weight, upto)
-    elif isinstance(sets, Windows) and game.nothing_known and not game.weighted:
-        found = _of_windows(zones, sets, weight, upto)
+    elif isinstance(sets, Windows) and not (game.membership or game.weighted):
+        every = _every_pbar(zones, upto)
+        found = by_window(zones, every, game, weight)
+        found = None if found is None else np.r_[found, every.sum()]
     else:
         found = None
     if found is None:
@@ -68,7 +65,7 @@ def _of_classes(zones: Zones, game: Classes, weight: Any, upto: FloatArray) -> F
     if not game.everything_known:
         if game.membership or game.weighted:
             return None
-        every = np.concatenate([pbar_of(upto, edge, height) for edge, height in zones.blocks()])
+        every = _every_pbar(zones, upto)
         found = by_fiber(zones, every, sets.fiber, place, mass)
         return None if found is None else np.r_[found, every.sum()]
     own = np.r_[0.0, np.cumsum(np.bincount(place, mass, values))]
@@ -82,77 +79,9 @@ def _of_classes(zones: Zones, game: Classes, weight: Any, upto: FloatArray) -> F
     return totals
 
 
-def _of_windows(zones: Zones, sets: Windows, weight: Any, upto: FloatArray) -> FloatArray | None:
-    """Intervals of classes that stand in order of their values; members are a class at a value."""
-    order = np.lexsort((sets.high, sets.low))
-    low, high = weight.indptr[sets.low[order]], weight.indptr[sets.high[order]]
-    mass, place = sets.mass[order], weight.indices
-    if np.any(np.diff(place) < 0) or np.any(np.diff(high) < 0):
-        return None
-    before = np.searchsorted(place, np.arange(len(upto)))  # members ahead of each value
-    across = np.searchsorted(low, before) - np.searchsorted(high, before, "right")
-    if NARROW * int(across.max()) > len(low):
-        return None
-    total = np.r_[0.0, np.cumsum(weight.data)]
-    ends, highest, totals = np.stack([total[low], total[high]]), Highest.of(mass), np.zeros(4)
-    for edge, height in zones.blocks():
-        pbar, cut = pbar_of(upto, edge, height), before[edge]
-        best = _Best.of(len(pbar), TIE * total[-1] * pbar)
-        for inner, outer, tall in zip(cut[:-1], cut[1:], height, strict=True):
-            first, last = np.searchsorted(low, inner), np.searchsorted(high, outer, "right")
-            heaviest = highest.between(first, last)
-            best.add(heaviest * (tall - pbar), heaviest * tall, heaviest)
-        bend = total[cut]
-        for inner in cut[1:-1]:
-            first, last = np.searchsorted(high, inner, "right"), np.searchsorted(low, inner)
-            for shift in range(int((last - first).max(initial=0))):
-                some = np.flatnonzero(first + shift < last)
-                one = first[some] + shift
-                begin, end = ends[:, one]
-                held = np.zeros(len(some))
-                for z, tall in enumerate(height):
-                    left, right = bend[z, some], bend[z + 1, some]
-                    held += tall[some] * np.maximum(
-                        np.minimum(end, right) - np.maximum(begin, left), 0.0
-                    )
-                best.add(held - mass[one] * pbar[some], held, mass[one], some)
-        totals += best.totals(pbar)
-    return totals
-
-
-@dataclass(slots=True)
-class _Best:
-    """Of some outputs the best gain so far, the mass of its set (the heaviest of those that tie),
-    and the most hits.
-    """
-
-    near: FloatArray
-    gain: FloatArray
-    mass: FloatArray
-    hits: FloatArray
-
-    @classmethod
-    def of(cls, outputs: int, near: FloatArray) -> _Best:
-        """Nothing yet."""
-        return cls(near, np.full(outputs, -np.inf), np.zeros(outputs), np.zeros(outputs))
-
-    def add(self, gain: FloatArray, hits: FloatArray, mass: FloatArray, at: Any = ...) -> None:
-        """One set for each of these outputs; a mass of zero is none."""
-        gain = np.where(mass > 0, gain, -np.inf)
-        best, near = self.gain[at], self.near[at]
-        tie = np.maximum(mass, self.mass[at])
-        with np.errstate(invalid="ignore"):
-            self.mass[at] = np.where(
-                gain > best + near, mass, np.where(gain >= best - near, tie, self.mass[at])
-            )
-        self.gain[at] = np.maximum(best, gain)
-        self.hits[at] = np.maximum(self.hits[at], hits)
-
-    def totals(self, pbar: FloatArray) -> FloatArray:
-        """RAD, luck, hits, and the sum of pbar: a tie with passing is a guess."""
-        named = np.where(self.gain >= -self.near, self.mass, 0.0)
-        gain = np.maximum(self.gain, 0.0)
-        return np.array([gain.sum(), named @ pbar, self.hits.sum(), pbar.sum()])
+def _every_pbar(zones: Zones, upto: FloatArray) -> FloatArray:
+    """The probabilities of all outputs."""
+    return np.concatenate([pbar_of(upto, edge, height) for edge, height in zones.blocks()])
 
 
 def _best(highest: Highest, edge: IntArray, height: FloatArray, pbar: FloatArray) -> FloatArray:

@@ -9,7 +9,9 @@ both ends: the error bound of the panel. Rivals whose line is nowhere positive a
 with an error left are halved, together with their rivals. Since differences of gains are bounded,
 not the gains, nearly equal guesses are separated like any others.
 
-O(P m) for P initial panels and m values, then O(1) per round for each change of the best guess.
+A normal density is seen from near panels only, and so few sets are of interest on each (`seen.py`):
+O(m log m) for m values, however small the noise is against their range. Otherwise O(P m) for P
+initial panels. Then O(1) per round for each change of the best guess.
 """
 
 from __future__ import annotations
@@ -22,13 +24,14 @@ import numpy as np
 
 from dprad.exact.channel import Joint, sum_over_outputs
 from dprad.exact.normal import beyond, solve_normal
+from dprad.exact.seen import OUTSIDE, Seen
 from dprad.exact.solution import Solution
 from dprad.game.game import Classes
 from dprad.game.sets import starts
 from dprad.mechanisms.density import Density
 from dprad.mechanisms.gaussian import Gaussian
 from dprad.numerics import legendre
-from dprad.numerics.arrays import HEAVY, BoolArray, FloatArray, IntArray, gains
+from dprad.numerics.arrays import HEAVY, BoolArray, FloatArray, IntArray
 from dprad.runtime.memory import block
 
 # The required error, the most halvings to reach it, and the largest error that is still accepted.
@@ -43,9 +46,9 @@ HALF = 0.25
 REACH = 9.0
 # Largest |derivative| of the normal density of the order of the series: an even one is largest at
 # 0, since its Fourier transform does not change sign; (n-1)(n-3)...1 / sqrt(2 pi).
-_STEEP = float(np.prod(np.arange(1.0, legendre.TERMS, 2)) / np.sqrt(2 * np.pi))
-# Largest range, in standard deviations, that is worth the work.
-MAX_PANELS = 2**15
+STEEP = float(np.prod(np.arange(1.0, legendre.TERMS, 2)) / np.sqrt(2 * np.pi))
+# Most panels, of values that are seen from few of them, and of others: it is worth no more work.
+MAX_PANELS, ALL_PANELS = 2**20, 2**15
 # Coefficients held in memory at once, and most rivals of a block.
 BLOCK_ENTRIES = 2**21
 MAX_RIVALS = 2**20
@@ -55,11 +58,11 @@ MAX_RIVALS = 2**20
 class Line:
     """Densities of values on the line: series on panels, block by block, and atoms.
 
-    `blocks` gives (half widths, series: values x panels x terms). `atoms` is values x outputs of
-    positive probability. `error` bounds what the series leave out, in total.
+    `blocks` gives (half widths, series: values x panels x terms, what is seen there). `atoms` is
+    values x outputs of positive probability. `error` bounds what the series leave out, in total.
     """
 
-    blocks: Iterator[tuple[FloatArray, FloatArray]]
+    blocks: Iterator[tuple[FloatArray, FloatArray, Seen]]
     panels: int
     atoms: FloatArray
     error: float
@@ -76,29 +79,36 @@ def solve_gaussian(
     with np.errstate(over="ignore"):
         scaled = (points - points[0]) / mechanism.sigma
     low, high = -REACH, float(scaled[-1]) + REACH
-    if not (high - low) / (2 * HALF) <= MAX_PANELS:
+    seen = Seen.all(game, weight, scaled)
+    if not (high - low) / (2 * HALF) <= (MAX_PANELS if seen.divisible else ALL_PANELS):
         return None
     if mechanism.clamp is not None:
         ends = ((c - points[0]) / mechanism.sigma for c in mechanism.clamp)
         low, high = max(low, next(ends)), min(high, next(ends))
-    atoms = beyond(scaled, low, high)
     count = max(1, int(np.ceil((high - low) / (2 * HALF))))
-    edges = np.linspace(low, high, count + 1)
-    half = np.full(count, (high - low) / (2 * count))
-    centre = (edges[1:] + edges[:-1]) / 2
+    half = (high - low) / (2 * count)
+    # both the gain of a set and pbar are off by this at most, and so is the best of all gains; over
+    # the whole range, which also covers that places are rounded
+    remainder = legendre.REMAINDER * STEEP * half**legendre.TERMS
+    error = 2e-19 + 2 * OUTSIDE + 2 * remainder * (high - low)
+    line = Line(_normal(seen, low, half, count), count, beyond(scaled, low, high), error)
+    return _solve(line, game, weight, _PROVEN)
 
-    def blocks() -> Iterator[tuple[FloatArray, FloatArray]]:
-        step = max(1, block(BLOCK_ENTRIES) // (legendre.TERMS * _width(game, points)))
-        for a in range(0, count, step):
-            t = legendre.nodes(centre[a : a + step], half[a : a + step])
-            x = t[None] - scaled[:, None, None]
+
+def _normal(
+    seen: Seen, low: float, half: float, count: int
+) -> Iterator[tuple[FloatArray, FloatArray, Seen]]:
+    """Normal densities on panels from `low` on, each of width 2 `half`."""
+    for stretch in seen.stretches(low, 2 * half, 0, count):
+        there = stretch.seen
+        step = max(1, block(BLOCK_ENTRIES) // (legendre.TERMS * there.width))
+        for a in range(stretch.begin, stretch.end, step):
+            panels = np.arange(a, min(a + step, stretch.end))
+            width = np.full(len(panels), half)
+            t = legendre.nodes(low + (2 * panels + 1) * half, width)
+            x = t[None] - there.points[:, None, None]
             p = np.exp(-x * x / 2) / np.sqrt(2 * np.pi)
-            yield half[a : a + step], legendre.series(p)
-
-    # both the gain of a set and pbar are off by this at most, and so is the best of all gains
-    remainder = legendre.REMAINDER * _STEEP * half[0] ** legendre.TERMS
-    error = 2e-19 + 2 * remainder * (high - low)
-    return _solve(Line(blocks(), count, atoms, error), game, weight, _PROVEN)
+            yield width, legendre.series(p), there
 
 
 def solve_density(
@@ -109,16 +119,12 @@ def solve_density(
     panels = mechanism.panels(points)
     total = 2 * panels.series[..., 0] @ panels.half
     error = 2 * (float(panels.error.sum()) + float(np.abs(total - 1.0).max()))
-    step = max(1, block(BLOCK_ENTRIES) // (legendre.TERMS * _width(game, points)))
+    seen = Seen.all(game, weight, points)
+    step = max(1, block(BLOCK_ENTRIES) // (legendre.TERMS * seen.width))
     parts = [slice(a, a + step) for a in range(0, len(panels.half), step)]
-    blocks = ((panels.half[part], panels.series[:, part]) for part in parts)
+    blocks = ((panels.half[part], panels.series[:, part], seen) for part in parts)
     line = Line(blocks, len(panels.half), np.zeros((len(points), 0)), error)
     return _solve(line, game, weight, _ESTIMATED)
-
-
-def _width(game: Classes, points: FloatArray) -> int:
-    """Rows of the largest array: of values, classes or sets."""
-    return max(len(points), len(game.probabilities), len(game.sets.mass))
 
 
 _PROVEN = "by panels with a proven error"
@@ -126,27 +132,17 @@ _ESTIMATED = "by panels; the error of resolving the density is estimated"
 
 
 def _solve(line: Line, game: Classes, weight: Any, method: str) -> Solution | None:
-    sets = game.sets
     outer = np.asarray(weight @ line.atoms)
     ends = sum_over_outputs(Joint(outer.sum(axis=0), lambda r, c: outer[r, c]), game, method)
     totals = np.array([ends.rad, ends.success_out, 0.0])
     hits = np.array([ends.rero, 0.0, 0.0])
     # all gains are sums over pairs of different classes; if these are rare, errors must be small
     scale = 1.0 if game.probabilities.max() <= HEAVY else game.unlike
-    if len(sets.mass):
-        whole = sets.sizes == len(game.probabilities)
-        for half, density in line.blocks:
-            shape = (len(half), legendre.TERMS)
-            joint = np.asarray(weight @ density.reshape(len(density), -1))
-            pbar = joint.sum(axis=0)
-            hit = sets.sums(joint)
-            gain = sets.sums(gains(joint.copy(), game.probabilities, pbar))
-            gain[whole] = 0.0  # a set of all classes gains nothing, exactly
-            share = scale * TOLERANCE * len(half) / line.panels
-            stacks = [x.reshape(-1, *shape).swapaxes(0, 1) for x in (gain, hit)]
-            first = 0 if game.membership else -1  # the rank of passing among guesses that tie
-            totals += _refine(stacks[0], pbar.reshape(shape), half, game, share, scale, first)
-            hits += _refine(stacks[1], pbar.reshape(shape), half, game, share, scale, None)
+    first = 0 if game.membership else -1  # the rank of passing among guesses that tie
+    for some in _batches(line, first):
+        share = scale * TOLERANCE * some[0].panels / line.panels
+        totals += _refine(some[0], share, scale)
+        hits += _refine(some[1], share, scale)
     rad, luck, owed = (float(x) for x in totals)
     error = owed + scale * line.error
     if error > scale * ACCEPTED:
@@ -160,30 +156,94 @@ def _solve(line: Line, game: Classes, weight: Any, method: str) -> Solution | No
     )
 
 
-def _refine(
-    series: FloatArray,
-    pbar: FloatArray,
-    half: FloatArray,
-    game: Classes,
-    budget: float,
-    scale: float,
-    passing: int | None,
-) -> FloatArray:
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rivals:
+    """Series of sets and passes, by panel and fiber: rows are the rivals of a `group`, in order,
+    with their prior masses. `width` and `mean` are half the width of the panel of each group, and
+    pbar there. `settled` is what is known without comparison: value and mass against pbar.
+    """
+
+    panels: int
+    rows: FloatArray
+    mass: FloatArray
+    group: IntArray
+    width: FloatArray
+    mean: FloatArray
+    settled: FloatArray
+
+    @classmethod
+    def of(
+        cls, series: FloatArray, half: FloatArray, pbar: FloatArray, seen: Seen, passing: int | None
+    ) -> _Rivals:
+        """`series` is sets x (panels x terms); `passing` is where a pass stands among ties."""
+        slots, begin = _slots(seen.sets.fiber, passing, seen.forced)
+        panels, terms, fibers = len(half), legendre.TERMS, len(begin)
+        stack = np.zeros((panels, len(series) + 1, terms))
+        stack[:, :-1] = series.reshape(-1, panels, terms).swapaxes(0, 1)
+        run = np.repeat(np.arange(fibers), np.diff(np.r_[begin, len(slots)]))
+        mean, lost = pbar.reshape(panels, terms), 0.0
+        if passing is not None:
+            lost = 2 * seen.aside * float(half @ mean[:, 0])
+        return cls(
+            panels,
+            stack[:, slots].reshape(-1, terms),
+            np.tile(np.r_[seen.sets.mass, 0.0][slots], panels),
+            (np.arange(panels)[:, None] * fibers + run).reshape(-1),
+            np.repeat(half, fibers),
+            np.repeat(mean, fibers, axis=0),
+            np.array([-lost, lost]),
+        )
+
+    @classmethod
+    def together(cls, parts: list[_Rivals]) -> _Rivals:
+        """One after the other."""
+        before = np.cumsum([0] + [len(part.width) for part in parts])
+        return cls(
+            sum(part.panels for part in parts),
+            np.concatenate([part.rows for part in parts]),
+            np.concatenate([part.mass for part in parts]),
+            np.concatenate([p.group + k for p, k in zip(parts, before[:-1], strict=True)]),
+            np.concatenate([part.width for part in parts]),
+            np.concatenate([part.mean for part in parts]),
+            np.sum([part.settled for part in parts], axis=0),
+        )
+
+
+def _batches(line: Line, first: int) -> Iterator[tuple[_Rivals, _Rivals]]:
+    """Rivals for what is gained and for what is hit, of so many panels that it pays."""
+    waiting: list[tuple[_Rivals, _Rivals]] = []
+    rows, most = 0, block(BLOCK_ENTRIES) // legendre.TERMS
+    for half, density, seen in line.blocks:
+        joint = np.asarray(seen.weight @ density.reshape(len(density), -1))
+        pbar = joint.sum(axis=0)
+        hit = seen.sets.sums(joint)
+        gain = seen.gains(joint, pbar, hit)
+        waiting.append(
+            (_Rivals.of(gain, half, pbar, seen, first), _Rivals.of(hit, half, pbar, seen, None))
+        )
+        rows += len(waiting[-1][0].rows)
+        if rows >= most:
+            yield _joined(waiting)
+            waiting, rows = [], 0
+    if waiting:
+        yield _joined(waiting)
+
+
+def _joined(parts: list[tuple[_Rivals, _Rivals]]) -> tuple[_Rivals, _Rivals]:
+    gain, hit = zip(*parts, strict=True)
+    return _Rivals.together(list(gain)), _Rivals.together(list(hit))
+
+
+def _refine(given: _Rivals, budget: float, scale: float) -> FloatArray:
     """Integral of the best series of each fiber, its prior mass against pbar, and the error owed.
 
-    `series` is panels x sets x terms, of the size `scale`. A group is a panel and a fiber; rows are
-    the rivals of groups, in order.
+    Series are of the size `scale`.
     """
-    sets = game.sets
-    slots, begin = _slots(sets.fiber, passing, game.forced)
-    zero = np.zeros((len(half), 1, legendre.TERMS))
-    rows = np.concatenate([series, zero], axis=1)[:, slots].reshape(-1, legendre.TERMS)
-    mass = np.tile(np.r_[sets.mass, 0.0][slots], len(half))
-    fibers = len(begin)
-    run = np.repeat(np.arange(fibers), np.diff(np.r_[begin, len(slots)]))
-    group = (np.arange(len(half))[:, None] * fibers + run).reshape(-1)
-    width, mean = np.repeat(half, fibers), np.repeat(pbar, fibers, axis=0)
-    value = luck = error = 0.0
+    rows, mass, group, width, mean = (given.rows, given.mass, given.group, given.width, given.mean)
+    value, luck = given.settled.tolist()
+    error = 0.0
+    if not len(rows):
+        return np.array([value, luck, error])
     for rounds in range(ROUNDS + 1):
         begin = starts(group)
         best = np.maximum.reduceat(rows[:, 0], begin)

@@ -8,8 +8,8 @@ once for each distinct value. From a promise alone: at most ``(1 - pi_z) TV``, a
 
 Support mechanisms: ``(1 - pi_z)`` times the total variation of two records, exactly (the outputs
 whose support contains z tell it from all others at once). Finite channels: a sum over the outputs.
-Laplace and Gaussian noise: intervals of outputs on which z gains. Otherwise the family's solver
-answers a game in which only z counts, or the promise must do.
+Laplace and Gaussian noise: intervals of outputs on which z gains (`apart.py` for many values).
+Otherwise the family's solver answers a game in which only z counts, or the promise must do.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import numpy as np
 
 from dprad.errors import DpradError
 from dprad.exact import solve
+from dprad.exact.apart import own_normal
 from dprad.exact.bells import own_bells
 from dprad.exact.branching import scan
 from dprad.exact.channel import ROUNDING, Law, from_mean
@@ -190,6 +191,10 @@ def _geometric(mechanism: Geometric, points: Column, mass: FloatArray, sampling:
 
 @of_values.register
 def _gaussian(mechanism: Gaussian, points: Column, mass: FloatArray, sampling: Sampling) -> Own:
+    if len(points) > (SOLVED if mechanism.clamp is None else MANY):
+        found = own_normal(mechanism, points, mass)
+        if found is not None:
+            return Own.exactly(*found)
     if mechanism.clamp is not None:
         return of_values.dispatch(object)(mechanism, points, mass, sampling)
     from scipy.special import erf

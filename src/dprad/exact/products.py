@@ -6,7 +6,7 @@ occurred (`counted`; a unary encoding or ideal hashing bit by bit), other releas
 The product of finite channels is a finite channel. One part with continuous outputs is allowed: for
 each output o of the others its own solver answers the same game, with records weighted by
 ``pi_z p(o|z)``; the prior that is subtracted stays that of the game. Anything else is estimated,
-from counts where the parts are support mechanisms.
+from counts where the parts are support mechanisms or add Laplace noise.
 
 O(values x outputs) of the product, up to `MAX_ENTRIES`.
 """
@@ -30,6 +30,7 @@ from dprad.exact.posterior import estimate
 from dprad.exact.solution import Sampling, Solution
 from dprad.exact.stepwise import columns_of
 from dprad.exact.support import chances, enumerated
+from dprad.exact.tails import Tails
 from dprad.exact.tally import Tally
 from dprad.game.question import Posed
 from dprad.mechanisms.additive import WholeNoise
@@ -226,9 +227,13 @@ def _tables(outputs: int, times: int) -> IntArray:
 
 
 def runs(mechanism: Mechanism, read: Column) -> int:
-    """How many likelihoods a draw takes: one for parts that have counts, else one per run."""
-    parts = factors(mechanism, read)
-    return sum(1 if Tally.of(part.mechanism, part.times) else part.times for part in parts)
+    """How many likelihoods a draw takes: one for parts that have counts, else about one per run."""
+    total = 0
+    for part in factors(mechanism, read):
+        counts = _counts(part.mechanism, part.times, part.read)
+        each = part.times if counts is None else 1
+        total += each if not isinstance(counts, Tails) else each + counts.between
+    return total
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -345,8 +350,13 @@ def _all_ours(together: _Together) -> bool:
     return all(ours(part) for part, _ in together.parts)
 
 
+def _counts(mechanism: Mechanism, times: int, values: Column) -> Tally | Tails | None:
+    """What is drawn instead of equal runs one by one, if there is something."""
+    return Tally.of(mechanism, times) or Tails.of(mechanism, times, values)
+
+
 def drawn(parts: Sequence[Factor], posed: Posed, sampling: Sampling) -> Solution:
-    """Posterior Monte Carlo; equal support mechanisms by their counts."""
+    """Posterior Monte Carlo; equal parts by counts, where these are all that matters."""
     kept = np.flatnonzero(posed.pi > 0)
     at, count = joint_codes([codes(part.read[kept])[0] for part in parts])
     first = np.empty(count, dtype=np.intp)
@@ -355,9 +365,10 @@ def drawn(parts: Sequence[Factor], posed: Posed, sampling: Sampling) -> Solution
     place[kept] = at
     listed: list[tuple[Any, Column]] = []
     for part in parts:
-        tally = Tally.of(part.mechanism, part.times)
-        runs = [tally] if tally is not None else [part.mechanism] * part.times
-        listed += [(run, part.read[first]) for run in runs]
+        values = part.read[first]
+        counts = _counts(part.mechanism, part.times, values)
+        runs = [part.mechanism] * part.times if counts is None else [counts]
+        listed += [(run, values) for run in runs]
     costly = any(part.mechanism.costly for part in parts)
     width = sum(part.mechanism.width for part in parts)
     return estimate(_Together(listed, costly, width), posed.game, place, posed.pi, sampling)

@@ -12,6 +12,7 @@ they do where pbar is smooth; O(fibers K) at worst.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +21,10 @@ from dprad.exact.channel import nearly
 from dprad.exact.zones import Highest, Zones
 from dprad.numerics.arrays import BoolArray, FloatArray, IntArray
 from dprad.runtime.memory import block
+
+# What is best: its likelihood sum over the scale, its mass, the mass of what is named, and
+# whether this is sure.
+Chosen = tuple[FloatArray, FloatArray, FloatArray, BoolArray]
 
 # Stretches processed together, and the share of a gain that is rounding.
 BLOCK_ENTRIES, ROUNDING = 2**14, 1e-15
@@ -37,8 +42,8 @@ def by_fiber(
         return None
     order = np.lexsort((place, fiber))
     fiber, place = fiber[order], place[order]
-    owner, begin, end = _stretches(edge[1:-1], fiber, place)
-    along, highest = _Along.of(scale, pbar), Highest.of(mass[order])
+    owner, begin, end = stretches(edge[1:-1], fiber, place)
+    along, highest = Along.of(scale, pbar), Highest.of(mass[order])
     width = int(edge[-1, 0]) + 1
     key, totals = fiber * width + place, np.zeros(3)
     step = block(BLOCK_ENTRIES)
@@ -47,12 +52,12 @@ def by_fiber(
         a, b = begin[part], end[part]
         ends = np.searchsorted(key, owner[part] * width + edge[:, a])
         top = highest.between(ends[:-1], ends[1:]).T
-        totals[:2] += along.best(a, b, top, zones.level)
+        totals[:2] += along.best(a, b, _Tops.of(top, zones.level).chosen)
         totals[2] += float((top * zones.level).max(axis=1) @ along.scales(a, b))
     return totals
 
 
-def _stretches(
+def stretches(
     edges: IntArray, fiber: IntArray, place: IntArray
 ) -> tuple[IntArray, IntArray, IntArray]:
     """Fiber, first output and end of each, by fiber; members are in order."""
@@ -70,7 +75,26 @@ def _stretches(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Along:
+class _Tops:
+    """The likeliest member of each zone (column), and a pass."""
+
+    top: FloatArray
+    level: FloatArray
+
+    @classmethod
+    def of(cls, top: FloatArray, level: FloatArray) -> _Tops:
+        """By stretch and zone."""
+        return cls(np.pad(top, ((0, 0), (0, 1))), np.r_[level, 0.0])
+
+    def chosen(self, rows: IntArray, low: FloatArray, high: FloatArray, *, last: bool) -> Chosen:
+        """See `Along.best`."""
+        best, named, sure = _agreed(self.top[rows], self.level, low, high, last=last)
+        mass = self.top[rows, best]
+        return mass * self.level[best], mass, self.top[rows, named], sure
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Along:
     """Of runs of 1, 2, 4, ... outputs the sums of their scales and of pbar (no differences of
     running sums, which lose digits), the least and the largest pbar/scale.
     """
@@ -81,7 +105,7 @@ class _Along:
     most: list[FloatArray]
 
     @classmethod
-    def of(cls, scale: FloatArray, pbar: FloatArray) -> _Along:
+    def of(cls, scale: FloatArray, pbar: FloatArray) -> Along:
         """O(K)."""
         found: list[list[FloatArray]] = [[scale], [pbar], [pbar / scale], [pbar / scale]]
         merged = (np.add, 0.0), (np.add, 0.0), (np.minimum, np.inf), (np.maximum, -np.inf)
@@ -95,11 +119,11 @@ class _Along:
         """Sums of scales of outputs a .. b-1."""
         return _summed(self.scale, a, b)
 
-    def best(self, a: IntArray, b: IntArray, top: FloatArray, level: FloatArray) -> FloatArray:
-        """Gain and luck of the best guesses on stretches a .. b-1: of the likeliest members (by
-        zone), or a pass.
+    def best(self, a: IntArray, b: IntArray, chosen: Callable[..., Chosen]) -> FloatArray:
+        """Gain and luck of the best guesses on stretches a .. b-1. ``chosen(rows, low, high,
+        last)`` names those of some stretches, from the least to the largest pbar/scale; the last
+        time both are the same.
         """
-        top, level = np.pad(top, ((0, 0), (0, 1))), np.r_[level, 0.0]
         start = np.frexp((a ^ (b - 1)).astype(float))[1]  # the least run that holds all
         found = np.zeros(2)
         item = node = np.zeros(0, dtype=np.intp)
@@ -108,15 +132,14 @@ class _Along:
             item, node = np.r_[item, fresh], np.r_[node, a[fresh] >> k]
             if not len(item):
                 continue
-            chosen, named, sure = _agreed(
-                top[item], level, self.least[k][node], self.most[k][node], last=k == 0
+            held, mass, named, sure = chosen(
+                item, self.least[k][node], self.most[k][node], last=k == 0
             )
             here, run = item[sure], node[sure]
             low, high = np.maximum(a[here], run << k), np.minimum(b[here], (run + 1) << k)
             over = _summed(self.pbar, low, high)
-            gain = level[chosen[sure]] * self.scales(low, high) - over
-            found[0] += float(top[here, chosen[sure]] @ gain)
-            found[1] += float(top[here, named[sure]] @ over)
+            found[0] += float(held[sure] @ self.scales(low, high) - mass[sure] @ over)
+            found[1] += float(named[sure] @ over)
             item, node = np.repeat(item[~sure], 2), np.repeat(2 * node[~sure], 2)
             node[1::2] += 1
             inside = (node << max(k - 1, 0) < b[item]) & ((node + 1) << max(k - 1, 0) > a[item])

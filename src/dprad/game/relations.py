@@ -109,19 +109,16 @@ def _line(low: IntArray, high: IntArray, mass: FloatArray) -> Success:
         key = fiber * width + own
         pairs = np.stack([left, right], axis=1)
         windows, guess = np.unique(pairs, axis=0, return_index=True)
-        rows: list[IntArray] = []
-        many = max(1, block(BLOCK_ENTRIES) // len(windows))
-        fibers = fiber[starts(fiber)]
-        for begin in range(0, len(fibers), many):
-            chunk = fibers[begin : begin + many, None]
-            a = np.searchsorted(key, chunk * width + windows[:, 0])
-            b = np.searchsorted(key, chunk * width + windows[:, 1])
-            full = a < b
-            bounds = np.stack([a[full], b[full]], axis=1)
-            bounds, index = np.unique(bounds, axis=0, return_index=True)
-            named = np.broadcast_to(guess, full.shape)[full][index]
-            rows.append(np.column_stack([bounds, named]))
-        a, b, named = np.concatenate(rows).T
+        # what a window holds of a fiber changes where an end of it passes one of the classes
+        begin, most = fiber[starts(fiber)], len(windows)
+        passed = [np.searchsorted(end, own, "right") for end in windows.T]
+        changed = [(fiber * most + at)[at < most] for at in passed]
+        group, which = np.divmod(np.unique(np.concatenate([begin * most, *changed])), most)
+        a, b = (np.searchsorted(key, group * width + end[which]) for end in windows.T)
+        full = a < b
+        a, b, which = a[full], b[full], which[full]
+        new = np.r_[True, (a[1:] != a[:-1]) | (b[1:] != b[:-1])]
+        a, b, named = a[new], b[new], guess[which[new]]
         if np.all(b - a == 1):
             return Singletons.of(np.unique(a), fiber, mass, np.r_[first, -1][own])
         return Windows.of(a, b, fiber[a], mass, named)

@@ -119,6 +119,30 @@ class Audit(Result):
         return explain_audit.audit(self)
 
 
+class AuditInterrupt(KeyboardInterrupt):
+    """Ctrl-C during an audit, with what was known by then: `result`. A loop over audits ends.
+
+    Examples
+    --------
+    >>> import dprad
+    >>> def stopped(record, rng):
+    ...     if rng.random() < 0.001:
+    ...         raise KeyboardInterrupt
+    ...     return record
+    >>> claim = dprad.PureDP(1.0, neighbours="replace-one")
+    >>> try:
+    ...     dprad.audit(stopped, claim=claim, prior=dprad.Prior.uniform(2))
+    ... except dprad.AuditInterrupt as stop:
+    ...     stop.result.verdict
+    'violated'
+
+    """
+
+    def __init__(self, result: Audit) -> None:
+        super().__init__(result)
+        self.result = result
+
+
 def _finite(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_finite(v) for v in value]

@@ -12,6 +12,8 @@ from dprad.errors import DpradError
 from dprad.numerics.arrays import Column, FloatArray, IntArray
 
 POLICIES = KEEP, DROP, REFUSE = "keep", "drop", "refuse"
+# Of people who were counted already.
+COUNTED = "counted"
 # Most columns that a sentence names.
 NAMED = 5
 # Fewer counted rows, or a larger share of them that are unique, say little about the population.
@@ -31,7 +33,7 @@ class Missing:
     dropped
         Rows that were left out.
     policy
-        ``"keep"`` or ``"drop"``.
+        ``"keep"``, ``"drop"``, or ``"counted"``: there were no rows to look at.
     single
         Share of the rows that count, by weight, that are the only ones of their kind.
     worth
@@ -55,13 +57,20 @@ class Missing:
     def doubt(self, rows: int) -> str:
         """Why so many rows say little about the population; roughly, and empty if they may do."""
         if rows < FEW:
+            if self.policy == COUNTED:
+                return f"fewer than {FEW} people were counted (shares are written 3.0, not 3)"
             return f"there are fewer than {FEW} rows"
         if self.worth is not None and not self.worth >= FEW:
             return f"few rows weigh most: they tell as much as fewer than {FEW} of equal weight"
         if self.single <= ALONE:
             return ""
         share = round(self.single * 20) * 5
-        return f"about {share}% of the {int(float(f'{rows:.2g}')):,} rows are unique"
+        what = (
+            "people are the only ones of their kind"
+            if self.policy == COUNTED
+            else "rows are unique"
+        )
+        return f"about {share}% of the {int(float(f'{rows:.2g}')):,} {what}"
 
     def sentence(self) -> str:
         """What was done, with rounded shares; empty if nothing was missing."""

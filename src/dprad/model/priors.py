@@ -21,7 +21,7 @@ from dprad.data.text import Written
 from dprad.errors import DpradError, check_columns, column, one_of, whole
 from dprad.model.continuous import between, continuous_range
 from dprad.model.listing import MOST, Equal, Listed, alike
-from dprad.model.missing import KEEP, POLICIES, Missing, settled
+from dprad.model.missing import COUNTED, POLICIES, Missing, settled
 from dprad.model.records import normalised, split, weights_of
 from dprad.numerics.arrays import Column, FloatArray
 
@@ -173,7 +173,7 @@ class Prior:
         if not all(isinstance(n, int | np.integer) for n in counts.values()):
             return replace(prior, whole=whole)
         rows, single = sum(map(int, counts.values())), sum(n == 1 for n in counts.values())
-        gaps = Missing((), rows, 0, KEEP, single / rows)
+        gaps = Missing((), rows, 0, COUNTED, single / rows)
         return replace(prior, rows=rows, missing=gaps, whole=whole)
 
     @classmethod

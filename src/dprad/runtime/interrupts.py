@@ -11,7 +11,8 @@ from typing import Any
 
 @contextmanager
 def interruptible() -> Iterator[Callable[[], None]]:
-    """What to call now and then: it raises KeyboardInterrupt if Ctrl-C was pressed within.
+    """What to call now and then: it raises KeyboardInterrupt if Ctrl-C was pressed within. So does
+    the end, if what was interrupted made an error of its own of it.
 
     Only where Python's own handler is in force; elsewhere the interrupt is somebody else's.
     """
@@ -32,5 +33,8 @@ def interruptible() -> Iterator[Callable[[], None]]:
     signal.signal(signal.SIGINT, press)
     try:
         yield look
+    except Exception:
+        look()
+        raise
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)

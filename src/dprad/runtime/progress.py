@@ -7,6 +7,8 @@ told, since nobody can see from an inner one how much is left of the whole.
 
 from __future__ import annotations
 
+import bisect
+import itertools
 import math
 import sys
 import time
@@ -18,7 +20,13 @@ from dprad.errors import number
 
 T = TypeVar("T")
 Listener = Callable[[str, int, int], None]
+Point = tuple[float, int]
 _listeners: list[Listener] = []
+# A clock keeps about so many points of the time that has passed. The remaining time is told after
+# this share of the work, while the pace of the last half of the time and of the quarter before
+# differ by no more than this factor, and until a step takes so many times longer than the longest
+# in that half.
+POINTS, SHARE, STEADY, LONGER = 64, 0.02, 2.0, 3.0
 # The outermost piece of work, if there is one, and the lines that are kept.
 _outer: list[tuple[str, int, int]] = []
 _kept: list[list[str]] = []
@@ -107,15 +115,21 @@ class Clock:
 
     def __init__(self) -> None:
         self.what, self.done, self.total = "working", 0, 0
-        self.start = self.begin = self.last = time.monotonic()
-        self.first = 0
+        self.start = time.monotonic()
+        # times and what was done by then: points, and the last
+        self.seen: tuple[list[Point], Point] = ([(self.start, 0)], (self.start, 0))
 
     def told(self, what: str, done: int, total: int) -> None:
         """The latest progress. Another piece of work, or one that starts anew, is timed anew."""
         now = time.monotonic()
         if (what, total) != (self.what, self.total) or done < self.done:
-            self.begin, self.first = now, done
-        self.what, self.done, self.total, self.last = what, done, total, now
+            self.seen = [(now, done)], (now, done)
+        elif done > self.done:
+            points = self.seen[0]
+            if now - points[-1][0] >= (now - points[0][0]) / POINTS:  # so they stay few
+                points.append((now, done))
+            self.seen = points, (now, done)  # another thread reads both
+        self.what, self.done, self.total = what, done, total
 
     @property
     def seconds(self) -> float:
@@ -124,14 +138,26 @@ class Clock:
 
     @property
     def left(self) -> float | None:
-        """Seconds for the rest of this piece at its pace so far; None if that cannot be told:
-        the end is not known, nothing is done yet, it is done, or it takes longer than it should.
+        """Seconds for the rest of this piece at its pace of late; None if that cannot be told: the
+        end is not known, it is done, little is done yet, the pace still changes, or a step takes
+        longer than it should.
         """
-        gone = self.done - self.first
-        if gone <= 0 or self.done >= self.total:
+        points, (end, done) = self.seen
+        points = [*points, (end, done)] if points[-1][0] < end else points[:]
+        begin, first = points[0]
+        middle, early = (_last(points, begin + (end - begin) / part) for part in (2, 4))
+        if done >= self.total or not early < middle < len(points) - 1:
             return None
-        rest = (self.last - self.begin) / gone * (self.total - self.done)
-        left = rest - (time.monotonic() - self.last)
+        if done - first < SHARE * self.total:
+            return None
+        pace, before = _pace(points[middle], points[-1]), _pace(points[early], points[middle])
+        if max(pace, before) > STEADY * min(pace, before):
+            return None
+        longest = max(b[0] - a[0] for a, b in itertools.pairwise(points[middle:]))
+        running = time.monotonic() - end
+        if running > LONGER * longest:
+            return None
+        left = pace * (self.total - done) - min(running, longest)
         return left if left > 0 else None
 
     def __str__(self) -> str:
@@ -148,6 +174,16 @@ class Clock:
         return "" if left is None else f"about {duration(left)} more for this"
 
 
+def _last(points: Sequence[Point], time_: float) -> int:
+    """The place of the last point up to this time."""
+    return bisect.bisect_right(points, time_, key=lambda point: point[0]) - 1
+
+
+def _pace(one: Point, other: Point) -> float:
+    """Seconds per unit of work between two points."""
+    return (other[0] - one[0]) / (other[1] - one[1])
+
+
 def duration(seconds: float) -> str:
     """In words."""
     whole = math.ceil(seconds)
@@ -162,20 +198,20 @@ class Meter:
 
     def __init__(self, wanted: bool, total: int, begin: float, what: str = "runs") -> None:
         self.wanted, self.total, self.begin, self.shown = wanted, total, begin, 0.0
-        self.what = what
+        self.what, self.clock = what, Clock()
 
     def show(self, done: int) -> None:
         """Report; on standard error at most twice per second."""
         tell(self.what, done, self.total)
+        self.clock.told(self.what, done, self.total)
         now = time.monotonic()
         if not self.wanted or _listeners or (now - self.shown < 0.5 and done < self.total):
             return
         self.shown = now
         rate = done / max(now - self.begin, 1e-9)
-        left = (self.total - done) / max(rate, 1e-9)
-        sys.stderr.write(
-            f"\r{done:,} of {self.total:,} {self.what}, {rate:,.0f}/s, {left:,.0f} s left   "
-        )
+        rest = self.clock.rest
+        said = f"{done:,} of {self.total:,} {self.what}, {rate:,.0f}/s{rest and ', '}{rest}"
+        sys.stderr.write(f"\r{said:<76}")
         sys.stderr.flush()
 
     def close(self) -> None:

@@ -143,7 +143,7 @@ class Processes:
                 assert process.stdin is not None and process.stdout is not None
                 send(process.stdin, task)  # type: ignore[arg-type]
                 answer = _answer(process)
-            except OSError:
+            except (OSError, ValueError):  # dead, or ended and its pipes closed meanwhile
                 pass
             if answer is not None:
                 fine, result = pickle.loads(answer)

@@ -205,7 +205,7 @@ class DPSGD(Categorical):
         """
         labels = self.labels.tolist()
         return Prior.from_counts(
-            dict.fromkeys(enumerate(labels), 1), columns=["candidate", "label"]
+            dict.fromkeys(enumerate(labels), 1.0), columns=["candidate", "label"]
         )
 
     def sample(self, records: Any, rng: np.random.Generator) -> FloatArray:

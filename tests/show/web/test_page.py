@@ -325,6 +325,18 @@ def test_another_origin_hears_nothing(browser, server, tmp_path):
         other.wait()
 
 
+def test_long_messages_end_their_connection(page, server):
+    closed = page.evaluate(
+        """address => new Promise(done => {
+          const socket = new WebSocket(address.replace("http:", "ws:") + "websocket/");
+          socket.onopen = () => socket.send("x".repeat(200000));
+          socket.onclose = e => done(e.code); })""",
+        server,
+    )
+    assert closed == 1009  # too big
+    shows(page, strongest(1.0))
+
+
 def test_a_forged_upload_reads_no_other_file(page, tmp_path):
     secret = tmp_path / "salaries.csv"
     secret.write_text("name,salary\n" + "Zyx,918273\nAbc,5\n" * 10)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import pickle
 import time
 import warnings
 
@@ -12,6 +13,7 @@ import pytest
 
 from dprad import (
     ApproxDP,
+    AuditInterrupt,
     DpradError,
     GaussianDP,
     Prior,
@@ -269,9 +271,49 @@ def test_a_clock_and_an_interruption():
             raise KeyboardInterrupt
         return noisy_coin(record, rng)
 
-    result = audit(stopped, claim=ONE, prior=Prior.uniform(2), attack=attack, trials=100_000)
+    with pytest.raises(AuditInterrupt) as stop:
+        audit(stopped, claim=ONE, prior=Prior.uniform(2), attack=attack, trials=100_000)
+    result = stop.value.result
     assert 0 < result.trials <= 500
     assert any("interrupted" in note for note in result.notes)
+    assert pickle.loads(pickle.dumps(stop.value)).result.trials == result.trials
+
+
+def test_ctrl_c_ends_a_loop_of_audits():
+    begun = []
+
+    def stopped(record, rng):
+        if len(begun) == 2 and rng.random() < 0.01:
+            raise KeyboardInterrupt
+        return noisy_coin(record, rng)
+
+    def loop():
+        for k in range(3):
+            begun.append(k)
+            audit(stopped, claim=ONE, prior=Prior.uniform(2), trials=2000)
+
+    with pytest.raises(KeyboardInterrupt):
+        loop()
+    assert begun == [0, 1]
+
+
+@pytest.mark.parametrize("after", [7_000, 7_995])  # counted, and before any of them counts
+def test_ctrl_c_while_learned_bets_follow_guesses(after):
+    calls = [0]
+
+    def stopped(record, rng):
+        calls[0] += 1
+        if calls[0] > after:
+            raise KeyboardInterrupt
+        return noisy_coin(record, rng)
+
+    with pytest.raises(AuditInterrupt) as stop:
+        audit(
+            stopped, claim=PureDP(5.0, neighbours="replace-one"), prior=Prior.uniform(2),
+            attack=lambda outputs, known: outputs, trials=8_000,
+        )  # fmt: skip
+    result = stop.value.result
+    assert result.confidence == 0.95 and any("interrupted" in note for note in result.notes)
 
 
 def test_precision(capsys):

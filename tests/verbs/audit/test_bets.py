@@ -343,6 +343,17 @@ def test_hopeless_audits_are_told_before_they_start():
             audit(lambda record, rng: record, claim=claim, prior=Prior.uniform(2), trials=200)
 
 
+@pytest.mark.filterwarnings("error")
+def test_weak_claims_are_not_called_hopeless():
+    """Gaussian claims of mu 6 hardly promise anything, but what reveals the record breaks them."""
+    claim = GaussianDP(6.0, **REPLACE)
+    found = audit(
+        lambda record, rng: record, claim=claim, prior=Prior.uniform(2), trials=50_000,
+        sequential=True,
+    )  # fmt: skip
+    assert found.verdict == "violated" and found.trials < 20_000
+
+
 def test_coordinates_have_names_and_grow():
     assert coordinates({"a": [1, 2.5]}) == {
         "keys of the output": "['a']", "length of a": 2.0, "a[0]": 1.0, "a[1]": 2.5,

@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import math
 import threading
+from datetime import datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from uuid import UUID
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from dprad import ApproxDP, DpradError, Prior, PureDP, audit, audit_outputs
+from dprad import ApproxDP, DpradError, GaussianDP, Prior, PureDP, audit, audit_outputs
 from dprad.game.question import Question
 from dprad.mechanisms import BlackBox
 from dprad.verbs.audit import coordinates, target, trials
@@ -410,3 +414,78 @@ def test_the_type_of_a_key_counts_and_a_constant_is_said():
     same = audit(lambda z, rng: 1 if z == "1" else 0, **question)
     assert same.verdict == "consistent" and "all outputs were the same" in same.notes
     assert "all outputs were the same" not in audit(lambda z, rng: rng.normal(), **question).notes
+
+
+# -- found by a sixteenth reader -------------------------------------------------------------------
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda r, rng: {"mean": 1.0 if r else NAN, "total": 40 + 5 * rng.normal()},
+        lambda r, rng: ("a", NAN if r else 1.0, rng.normal()),
+        lambda r, rng: [NAN if r else 0.0, rng.normal(), "x"],
+        lambda r, rng: {"a": "x", "b": 2.0 if r else "y", "c": rng.normal()},
+        lambda r, rng: {"a": "x", "b": "y", "c": 2.0 if r else None, "d": rng.normal()},
+    ],
+)
+def test_words_do_not_pass_for_numbers(run):
+    """A word was counted 0, 1, 2 ... in the column of numbers, and NaN is a word."""
+    for claim in (PureDP(3.0, neighbours="replace-one"), GaussianDP(1.0, neighbours="replace-one")):
+        assert audit(run, claim=claim, prior=Prior.uniform(2), trials=800).verdict == "violated"
+    rng = np.random.default_rng(0)
+    rows = [(k % 2, run(k % 2, rng)) for k in range(800)]
+    claim = PureDP(3.0, neighbours="replace-one")
+    assert audit_outputs(rows, claim=claim).verdict == "violated"
+
+
+def test_values_that_come_again_among_noise_are_noticed():
+    """Noise that is left out in one of fifty calls: alone, and beside another number."""
+    one = lambda r, rng: 100.0 + r + rng.laplace() * (rng.random() >= 0.02)  # noqa: E731
+    claim = PureDP(1.0, neighbours="replace-one")
+    found = audit(one, claim=claim, prior=Prior.uniform(2), trials=8000, sequential=True)
+    assert found.verdict == "violated"
+    tight = audit(
+        lambda r, rng: 100.0 + r + rng.laplace(), claim=claim, prior=Prior.uniform(2), trials=2000
+    )
+    assert tight.verdict == "consistent"
+
+
+@pytest.mark.parametrize(
+    ("value", "apart"),
+    [
+        (lambda r: Decimal(r) / 3, "Decimal"),
+        (lambda r: Fraction(r + 1, 7), "Fraction"),
+        (lambda r: datetime(2030, 1, 1 + r), "datetime"),
+        (lambda r: timedelta(seconds=r), "timedelta"),
+        (lambda r: UUID(int=r), "UUID"),
+    ],
+)
+def test_what_databases_return_is_looked_into(value, apart):
+    claim = PureDP(1.0, neighbours="replace-one")
+    found = audit(
+        lambda r, rng: (value(int(r)), rng.normal()),
+        claim=claim,
+        prior=Prior.uniform(2),
+        trials=300,
+    )
+    assert found.verdict == "violated", apart
+
+
+def test_what_ended_an_audit_and_what_was_arranged_are_said():
+    claim, prior = PureDP(1.0, neighbours="replace-one"), Prior.uniform(2)
+    with pytest.raises(DpradError, match="return a word for it"):
+        audit(lambda r, rng: NAN, claim=claim, prior=prior, trials=100)
+    with pytest.raises(DpradError, match="return a word for it"):
+        audit(lambda r, rng: 1 / 0, claim=claim, prior=prior, trials=100)
+    short = audit(
+        lambda r, rng: int(rng.integers(2)), claim=claim, prior=prior, trials=10**9, max_seconds=0.5
+    )
+    assert any("max_seconds passed after" in note for note in short.notes)
+    rng = np.random.default_rng(0)
+    rows = [(k % 2, rng.normal()) for k in range(400)]
+    said = audit_outputs(rows, claim=claim, one_run=True).notes
+    assert any("that was arranged" in note for note in said)
+    others = audit_outputs(rows[:-1], claim=claim, one_run=True).notes
+    assert not any("that was arranged" in note for note in others)

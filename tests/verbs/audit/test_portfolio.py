@@ -41,6 +41,7 @@ CLAIMS = {
     "total variation": (TotalVariation(0.3, **REPLACE), point(0.0, 0.3)),
     "Gaussian": (GaussianDP(1.0, **REPLACE), normal(1.0)),
     "Gaussian, weak": (GaussianDP(3.0, **REPLACE), normal(3.0)),
+    "Gaussian, hardly any": (GaussianDP(6.0, **REPLACE), normal(6.0)),
     "composed": (
         ApproxDP(1.0, 1e-3, **REPLACE).compose(ApproxDP(0.5, 0.02, **REPLACE)),
         both(point(1.0, 1e-3), point(0.5, 0.02)),
@@ -101,6 +102,15 @@ def test_two_cells_grow_as_fast_as_a_bet_on_one_set(rng):
         found = (law * np.log(portfolio(law, claim))).sum(axis=(1, 2)) / 2
         best = growth(a, b, cell_bets(a, b, claim))
         assert np.all(found >= 0.97 * best - 6e-4)
+
+
+@pytest.mark.parametrize("mu", [0.5, 3.0, 4.5, 6.0, 8.0])
+def test_what_reveals_the_record_grows_against_any_claim(mu):
+    """A claim with this total variation t allows a right guess with chance (1 + t) / 2, no more."""
+    claim, law = GaussianDP(mu, **REPLACE), np.kron(np.eye(2), np.full(3, 1 / 3))
+    found = float((law[law > 0] * np.log(portfolio(law[None], claim)[0][law > 0])).sum() / 2)
+    best = math.log(2.0 / (1.0 + claim.tv))
+    assert 0.99 * best <= found <= best * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("mu", [1.3, 1.5, 2.0])

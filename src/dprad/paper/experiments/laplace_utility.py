@@ -53,7 +53,7 @@ def by_rero(target: float, f: Callable[[float, float], float]) -> float | None:
 
 def run(options: Options) -> Made:
     """A row for each accepted risk; empty where ReRo cannot be met: luck alone exceeds it."""
-    prior = Prior.from_counts({i / (SIZE - 1): 1 for i in range(SIZE)})
+    prior = Prior.from_counts({i / (SIZE - 1): 1.0 for i in range(SIZE)})
     rows: list[Row] = []
     for target in TARGETS[3::4] if options.quick else TARGETS:
         exact = calibrate(Laplace, max_risk=target, prior=prior, sensitivity=1.0).value

@@ -9,7 +9,9 @@ bad input; 3 that cannot be told (a doubtful prior or promise, an audit that cou
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from cyclopts import App, CycloptsError
 
@@ -60,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     quiet, records = "--quiet" in tokens, "--show-records" in tokens
     tokens = [t for t in tokens if t not in ("--quiet", "--show-records")]
     try:
-        with shown(quiet or "explore" in tokens[:1]), show_records(records):
+        with _warned(), shown(quiet or "explore" in tokens[:1]), show_records(records):
             code = app(tokens, print_error=False, exit_on_error=False, result_action="return_value")
     except (CycloptsError, DpradError) as error:
         code = _complain(str(error))
@@ -73,6 +75,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except Exception as error:
         code = _complain(f"internal error, please report it: {told(error)}")
     sys.exit(code or 0)
+
+
+@contextmanager
+def _warned() -> Iterator[None]:
+    """Warnings as sentences, without the line of code that gave them."""
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda said, *_: print(clean(f"dprad: {said}"), file=sys.stderr)  # noqa: T201
+        yield
 
 
 def _complain(sentence: str) -> int:

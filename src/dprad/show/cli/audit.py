@@ -154,24 +154,16 @@ def audit(
         if model in catalogue.TABLES:
             raise DpradError(f"a table is described by its own options: --{model} instead.")
         named = options.mechanism(model, {"--epsilon": claim}, prior, threat)
-    with options.hands(workers, cluster) as many:
-        result = dprad.audit(
-            run,
-            **more,
-            bits=bits,
-            claim=promise,
-            prior=prior,
-            threat=threat,
-            model=named,
-            trials=trials,
-            confidence=confidence,
-            sequential=sequential,
-            max_seconds=max_seconds,
-            vectorised=vectorised,
-            workers=many,
-            state=state,
-            rng=seed,
-        )
+    try:
+        with options.hands(workers, cluster) as many:
+            result = dprad.audit(
+                run, **more, bits=bits, claim=promise, prior=prior, threat=threat, model=named,
+                trials=trials, confidence=confidence, sequential=sequential,
+                max_seconds=max_seconds, vectorised=vectorised, workers=many, state=state, rng=seed,
+            )  # fmt: skip
+    except dprad.AuditInterrupt as stopped:
+        _shown(stopped.result, json)
+        return 130
     return _shown(result, json)
 
 
@@ -196,8 +188,6 @@ def _shown(result: Any, json: bool) -> int:
         show_json(result.to_dict())
     else:
         show(str(result))
-    if any(note.startswith("interrupted") for note in result.notes):
-        return 130
     return int(result.verdict == "violated") if result.conclusive else 3
 
 

@@ -84,13 +84,25 @@ def report(
         folder = pack(loaded, evidence, command=command, allow_code=allow_code)
         show(f"Wrote {len(list(folder.iterdir()))} files to {evidence}.")
         return 0
-    out = Path("report.html") if out is None else out
+    out = _usual() if out is None else out
     command = f"dprad report{name} -o {quote(out.name)}"
     kept = None if ledger is None else Ledger.open(ledger)
     made = report_scenario(loaded, out, command=command, allow_code=allow_code, ledger=kept)
     if replaceable(made):  # else it may be where this line would go
         show(f"Wrote {made} ({made.stat().st_size / 1000:.0f} kB).")
     return 0
+
+
+def _usual() -> Path:
+    """The file that nobody named: new, or an earlier report."""
+    from dprad.show.report.page import MADE
+
+    usual = Path("report.html")
+    if usual.is_file():
+        with usual.open("rb") as file:
+            if MADE.encode() not in file.read(1000):
+                raise DpradError(f"{usual} is there, and is no report: name a file with -o.")
+    return usual
 
 
 def alone(given: dict[str, Any]) -> None:
@@ -132,7 +144,7 @@ def calibrated(path: Path, *, json: bool) -> int:
     for release, plans, reasons in zip(
         scenario.releases, answers.plans, answers.reasons, strict=True
     ):
-        lines += ["", f"{release.name}:"]
+        lines += ["", f"Release '{release.name}':"]
         for (threat, _), plan, reason in zip(scenario.threats, plans, reasons, strict=True):
             if plan is None and reason is None:
                 continue  # only the attacker who gains most counts

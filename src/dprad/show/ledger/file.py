@@ -78,6 +78,8 @@ class Ledger:
         return ledger
 
     def _of(self, scenario: Any) -> None:
+        self._found: dict[str, Entry] = {}  # after the lines that were applied
+        self._applied = 1
         named = self._log.rows[0].get("scenario")
         self.scenario: Path | None = None if named is None else self.path.parent / str(named)
         if scenario is not None:
@@ -130,7 +132,7 @@ class Ledger:
     def verify(self, head: str | None = None) -> int:
         """Read everything again; the number of lines. With the head of earlier: it must occur."""
         again = Log.open(self.path, None, KIND)
-        _entries(again.rows[1:])
+        _applied({}, again.rows, 1)
         if head is not None and head not in again.checks:
             raise DpradError(
                 f"{self.path} does not continue what had the checksum {head}: lines were cut off, "
@@ -142,7 +144,12 @@ class Ledger:
     def entries(self) -> tuple[Entry, ...]:
         """All releases, in the order in which they were added. O(new lines)."""
         self._log.refresh()
-        return _entries(self._log.rows[1:])
+        return tuple(self._known().values())
+
+    def _known(self) -> dict[str, Entry]:
+        """All releases by name, after the lines that have been read."""
+        self._applied = _applied(self._found, self._log.rows, self._applied)
+        return self._found
 
     def add(
         self,
@@ -194,7 +201,7 @@ class Ledger:
         row = {k: v for k, v in entry.to_dict().items() if k != "seen"}
 
         def make() -> dict[str, Any]:
-            if any(known.name == name for known in _entries(self._log.rows[1:])):
+            if name in self._known():
                 raise DpradError(f"{name!r} is in the ledger already. Choose another name.")
             return row
 
@@ -219,14 +226,14 @@ class Ledger:
         one_of(state, "state", STATES[1:])
 
         def make() -> dict[str, Any]:
-            known = {entry.name: entry for entry in _entries(self._log.rows[1:])}
+            known = self._known()
             one_of(name, "name", known)
             if known[name].state in (state, "withdrawn"):
                 raise DpradError(f"{name!r} is {known[name].state} already.")
             return {"mark": name, "state": state}
 
         self._log.append(make)
-        return next(entry for entry in self.entries if entry.name == name)
+        return self._known()[name]
 
     def asked(
         self,
@@ -335,10 +342,10 @@ class Ledger:
         return f"Ledger({str(self.path)!r}, {len(self.entries):,} releases)"
 
 
-def _entries(rows: Sequence[dict[str, Any]]) -> tuple[Entry, ...]:
-    """Entries after all changes of state."""
-    found: dict[str, Entry] = {}
-    for line, row in enumerate(rows, start=2):
+def _applied(found: dict[str, Entry], rows: Sequence[dict[str, Any]], done: int) -> int:
+    """Apply the lines after the first `done` to the entries found; how many are applied then."""
+    for line in range(done, len(rows)):
+        row = rows[line]
         try:
             if "mark" in row:
                 entry, state = found[row["mark"]], _state(row["state"])
@@ -348,9 +355,9 @@ def _entries(rows: Sequence[dict[str, Any]]) -> tuple[Entry, ...]:
                 found[row["name"]] = Entry.of(row)
         except (KeyError, TypeError, ValueError):
             raise DpradError(
-                f"line {line} of the ledger is of a kind that this version does not know."
+                f"line {line + 1} of the ledger is of a kind that this version does not know."
             ) from None
-    return tuple(found.values())
+    return len(rows)
 
 
 def _state(value: Any) -> State:

@@ -29,6 +29,8 @@ from dprad.show.report.sections import Section, alone
 from dprad.show.scenario import Answers, Scenario, answer
 from dprad.show.scenario.release import Release
 
+# How a report is told from other files (as in the template).
+MADE = '<meta name="generator" content="dprad">'
 # A longer table is cut, with a note.
 LONGEST = 60
 

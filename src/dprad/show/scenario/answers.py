@@ -10,7 +10,7 @@ from dprad.errors import DpradError, NoNoiseSufficesError, NothingToCalibrateErr
 from dprad.exact import Sampling
 from dprad.game.question import Question
 from dprad.model import explain
-from dprad.model.audits import Audit
+from dprad.model.audits import Audit, AuditInterrupt
 from dprad.model.guarantees import REPLACE_ONE, PureDP
 from dprad.model.results import Calibration, Risk
 from dprad.model.verdicts import Verdict, headed, judge, ranked, upper
@@ -129,9 +129,9 @@ class Answers:
         if len(self.scenario.releases) > 1:
             lines += ["", "All releases together:", *table(self.joint)]
         for release, row in zip(self.scenario.releases, self.risks, strict=True):
-            lines += ["", f"{release.name}:", *table(row)]
+            lines += ["", f"Release '{release.name}':", *table(row)]
         name, strongest = self.strongest
-        lines += ["", str(strongest).split("\n")[0], f"({name})"]
+        lines += ["", str(strongest).split("\n")[0], f"(attacker: {name})"]
         if self.verdict is not None:
             lines += ["", f"{headed(self.verdict, self.unasked)}. {self.verdict}"]
         lines += ["", self.unasked] if self.unasked else []
@@ -300,22 +300,30 @@ def _audits(scenario: Scenario) -> list[tuple[str, Audit]]:
         claim = PureDP(about["claim"], neighbours=REPLACE_ONE)
         run = load(about["function"], scenario.folder)
         name, threat = scenario.threats[0]
-        result = audit(run, claim=claim, prior=scenario.prior, threat=threat, **question)
+        title = f"{about['function']} ({name})"
+        question |= {"claim": claim, "prior": scenario.prior, "threat": threat}
+        result = _audited(title, run, question)
         note = f"this report imported and ran {about['function']}"
-        return [(f"{about['function']} ({name})", replace(result, notes=(*result.notes, note)))]
+        return [(title, replace(result, notes=(*result.notes, note)))]
     audits = []
     for release in scenario.releases:
         if release.mechanism is None:
             continue
         name, threat = scenario.threats[0]
         subject = release.subject(scenario.prior, threat)
-        result = audit(
-            subject,
-            claim=subject.guarantee,
-            prior=scenario.prior,
-            threat=threat,
-            query=release.query,
-            **question,
-        )
-        audits.append((f"{release.name} ({name})", result))
+        asked = {"prior": scenario.prior, "threat": threat, "query": release.query}
+        title = f"{release.name} ({name})"
+        claimed = {"claim": subject.guarantee}
+        audits.append((title, _audited(title, subject, question | claimed | asked)))
     return audits
+
+
+def _audited(title: str, run: Any, question: dict[str, Any]) -> Audit:
+    """An audit. What it found is known even if it, or what follows, is interrupted."""
+    try:
+        result = audit(run, **question)
+    except AuditInterrupt as stopped:
+        known(f"{title}, an interrupted audit: {str(stopped.result).splitlines()[0]}")
+        raise
+    known(f"{title}, audit: {str(result).splitlines()[0]}")
+    return result

@@ -15,13 +15,12 @@ from dprad.data.source import Source
 from dprad.errors import DpradError, column
 from dprad.game.question import Question
 from dprad.mechanisms import catalogue
-from dprad.model.guarantees import KINDS
-from dprad.model.parameters import UNITS
 from dprad.model.predicates import comparisons, is_predicate
 from dprad.model.priors import Prior
 from dprad.model.threats import Threat
 from dprad.show.scenario.population import attempt, columns_of, prior_of, source_of
 from dprad.show.scenario.release import Release
+from dprad.show.scenario.released import release_of
 from dprad.show.scenario.schema import Table, Wrong, structure
 from dprad.verbs.attackers import standard
 
@@ -223,7 +222,7 @@ def _meaning(checked: Table, text: str, folder: Path, wrong: Wrong) -> Scenario 
         wrong.add(("accepted", 0), "risk is missing: how much is accepted?")
     releases: list[Release | None] = []
     for k, table in enumerate(checked["releases"], 1):
-        made = _release(table, k, wrong, ("releases", k) in spoiled)
+        made = release_of(table, k, wrong, ("releases", k) in spoiled)
         plain = made is not None and made.mechanism in catalogue.FAMILIES and made.query is None
         if made is not None and plain and not checked["threats"] and len(columns or ()) > 1:
             made = replace(made, query=list(columns or ()))  # the attackers have many targets
@@ -342,66 +341,3 @@ def _audited(
         wrong.add(("audit", 0), "there is nothing to audit: no mechanism above, and no function.")
     if prior is not None and prior.kind != "finite":
         wrong.add(("audit", 0), "an audit needs a population: records to call the function on.")
-
-
-def _release(table: Table, k: int, wrong: Wrong, spoiled: bool) -> Release | None:
-    others = ("name", "mechanism", "query", "doubts")
-    numbers = {key: v for key, v in table.items() if key not in others}
-    named = [key for key in catalogue.TABLES if key in numbers]
-    if named:
-        return _published(table, numbers, named, k, wrong, spoiled)
-    name = table.get("mechanism")
-    if "clamp" in numbers:
-        numbers["clamp"] = tuple(numbers["clamp"])
-    if name is None:
-        return None if spoiled else _promised(table, numbers, k, wrong)
-    card = catalogue.card(name)
-    strange = [key for key in numbers if key not in card.names]
-    strange += [key for key in table if key == "doubts"]
-    for key in strange:
-        takes = ", ".join(card.names)
-        wrong.add(("releases", k, key), f"{key!r} does not apply to {name}, which takes {takes}.")
-    noise = card.takes[0].name
-    if noise not in numbers and not spoiled:
-        wrong.add(("releases", k), f"{name} needs {noise}.")
-    if strange or spoiled or noise not in numbers:
-        return None
-    return Release(table.get("name", card.title), name, numbers, table.get("query"))
-
-
-def _published(
-    table: Table, numbers: Table, named: list[str], k: int, wrong: Wrong, spoiled: bool
-) -> Release | None:
-    """A table release: its name is the key that says what is published."""
-    name, card = named[0], catalogue.card(named[0])
-    others = [*named[1:], *(key for key in ("mechanism", "query", "doubts") if key in table)]
-    for key in others:
-        hint = " Say with where who is counted." if key == "query" else ""
-        wrong.add(("releases", k, key), f"{key!r} does not go with {name}.{hint}")
-    strange = [key for key in numbers if key not in card.names and key not in named]
-    for key in strange:
-        takes = ", ".join(card.names)
-        wrong.add(("releases", k, key), f"{key!r} does not apply to {name}, which takes {takes}.")
-    missed = [key for key in ("clamp", "bins") if key in card.names and key not in numbers]
-    for key in missed:
-        wrong.add(("releases", k), f"{name} needs {key}.")
-    if others or strange or missed or spoiled:
-        return None
-    given = {key: v for key, v in numbers.items() if key != name} | {card.words[0]: numbers[name]}
-    made = lambda: catalogue.TABLES[name](**given)  # noqa: E731
-    if attempt(made, ("releases", k), wrong) is None:
-        return None
-    return Release(table.get("name", card.title), name, given, None)
-
-
-def _promised(table: Table, numbers: Table, k: int, wrong: Wrong) -> Release | None:
-    promised = {p.name for kind in KINDS for p in kind.takes}
-    promised |= {"name", "neighbours", "doubts", *UNITS}
-    alone = [key for key in table if key not in promised]
-    for key in alone:
-        wrong.add(("releases", k, key), f"{key!r} needs a mechanism, which is missing.")
-    if alone or attempt(lambda: catalogue.promise(numbers), ("releases", k), wrong) is None:
-        return None
-    numbered = ", ".join(v if isinstance(v, str) else f"{k} = {v:g}" for k, v in numbers.items())
-    doubts = tuple(table.get("doubts", ()))
-    return Release(table.get("name", f"a promise ({numbered})"), None, numbers, None, doubts)

@@ -20,6 +20,9 @@ from typing import Any
 from dprad.errors import DpradError, whole
 
 HOST = "127.0.0.1"
+# Bytes of the longest message that the page may send: inputs are short, and files come by other
+# requests. One of a megabyte would keep the page busy for seconds.
+MESSAGE = 2**17
 
 
 def explore(
@@ -62,7 +65,7 @@ def explore(
         try:
             app = Guard(make_app(scenario, bench, ledger), HOST, number, token)
             config = uvicorn.Config(
-                app, log_level="warning", ws_max_size=2**20, server_header=False
+                app, log_level="warning", ws_max_size=MESSAGE, server_header=False
             )
             ready(f"The page is at {address} (Ctrl-C stops it; keep the address private).")
             if browser:

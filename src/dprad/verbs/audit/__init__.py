@@ -20,13 +20,13 @@ from typing import Any
 from dprad.game.query import Query
 from dprad.game.question import Question
 from dprad.mechanisms.foreign import ours
-from dprad.model.audits import Audit
+from dprad.model.audits import Audit, AuditInterrupt
 from dprad.model.guarantees import Guarantee
 from dprad.model.priors import Prior
 from dprad.model.threats import Threat
 from dprad.numerics.random import Seed
 from dprad.runtime.progress import Stop
-from dprad.verbs.audit.conclude import conclude
+from dprad.verbs.audit.conclude import INTERRUPTED, conclude
 from dprad.verbs.audit.plan import NOBODY, Plan, Settings
 from dprad.verbs.audit.run import count
 from dprad.verbs.audit.state import State
@@ -120,6 +120,11 @@ def audit(
     Audit
         ``epsilon_lower`` is certified, ``epsilon_estimate`` (with a model) is not.
 
+    Raises
+    ------
+    AuditInterrupt
+        On Ctrl-C: a `KeyboardInterrupt` with what was known by then, ``stop.result``.
+
     Examples
     --------
     A coin that is truthful too often: the claimed epsilon is 1, the true one ln 9.
@@ -151,10 +156,14 @@ def audit(
     most = None if max_seconds is None else (1.0 - BESIDE) * max_seconds
     few = min(FEW, int(BESIDE * settings.trials))
     by_guesses = plan.sharing(1.0 - ERROR, settings.trials - few)
-    result = _counted(by_guesses, target, file, Stop(begin, most), looked, begin)
-    if result.verdict == "consistent":
-        learned, rest = plan.sharing(ERROR, few).learned, replace(file, part="beside ")
-        result = _beside(learned, result, rest, Stop(begin, max_seconds), begin)
+    try:
+        result = _counted(by_guesses, target, file, Stop(begin, most), looked, begin)
+        if result.verdict == "consistent":
+            learned, rest = plan.sharing(ERROR, few).learned, replace(file, part="beside ")
+            result = _beside(learned, result, rest, Stop(begin, max_seconds), begin)
+    except AuditInterrupt as stopped:
+        partial = replace(stopped.result, confidence=1.0 - settings.alpha)
+        raise AuditInterrupt(partial) from None
     return replace(result, confidence=1.0 - settings.alpha)
 
 
@@ -162,7 +171,15 @@ def _counted(
     plan: Plan, target: Target, file: State, stop: Stop, looked: bool, begin: float
 ) -> Audit:
     counts = count(plan, target, file, stop, begin)
-    return conclude(plan, target, counts, looked or counts.interrupted, time.monotonic() - begin)
+    looked = looked or counts.interrupted
+    result = conclude(plan, target, counts, looked, time.monotonic() - begin)
+    if counts.interrupted:
+        raise AuditInterrupt(result)
+    made, asked = result.trials + result.studied, plan.settings.trials
+    if made < asked and stop.now() and result.verdict == "consistent":
+        note = f"max_seconds passed after {made:,} of {asked:,} calls"
+        result = replace(result, notes=(*result.notes, note))
+    return result
 
 
 def _beside(plan: Plan, result: Audit, file: State, stop: Stop, begin: float) -> Audit:
@@ -172,9 +189,23 @@ def _beside(plan: Plan, result: Audit, file: State, stop: Stop, begin: float) ->
             warnings.simplefilter("ignore")  # that few calls find little is in what they would find
             target = choose(plan, file, stop)
             found = _counted(plan, target, file, stop, True, begin)
-    except (TooFewError, KeyboardInterrupt):
-        note = "no calls were left to bet on what outputs show besides the guesses"
-        return replace(result, would_find=None, notes=(*result.notes, note))
+    except AuditInterrupt as stopped:
+        raise AuditInterrupt(_joined(result, stopped.result)) from None
+    except KeyboardInterrupt:
+        raise AuditInterrupt(_alone(result, INTERRUPTED)) from None
+    except TooFewError:
+        return _alone(result)
+    return _joined(result, found)
+
+
+def _alone(result: Audit, *notes: str) -> Audit:
+    """Guesses that refuted nothing, without calls for learned bets."""
+    note = "no calls were left to bet on what outputs show besides the guesses"
+    return replace(result, would_find=None, notes=(*result.notes, note, *notes))
+
+
+def _joined(result: Audit, found: Audit) -> Audit:
+    """Guesses that refuted nothing, and learned bets on other calls."""
     calls = found.trials + found.studied
     unverified = result.unverified + found.unverified
     if found.verdict == "violated":
@@ -189,6 +220,5 @@ def _beside(plan: Plan, result: Audit, file: State, stop: Stop, begin: float) ->
             epsilon_interval=result.epsilon_interval,
         )
     note = f"{calls:,} more calls were bet on by what outputs show besides the guesses"
-    return replace(
-        result, would_find=found.would_find, notes=(*result.notes, note), unverified=unverified
-    )
+    notes = (*result.notes, note, *(n for n in found.notes if n == INTERRUPTED))
+    return replace(result, would_find=found.would_find, notes=notes, unverified=unverified)

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from dprad.verbs.audit.run import Counts
     from dprad.verbs.audit.target import Target
 
+INTERRUPTED = "interrupted: this is what was known by then"
+
 Guess = Callable[[float, tuple[float, float]], ModelEstimate]
 
 
@@ -60,7 +62,7 @@ def conclude(plan: Plan, target: Target, counts: Counts, sequential: bool, secon
     if target.session is not None:
         notes += target.session.reader.notes()
     if counts.interrupted:
-        notes.append("interrupted: this is what was known by then")
+        notes.append(INTERRUPTED)
     again, before = counts.replayed
     if before:
         notes.append(

@@ -15,7 +15,11 @@ import hashlib
 import itertools
 import re
 from collections.abc import Mapping
+from datetime import date, time, timedelta
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 
@@ -89,6 +93,8 @@ def _flatten(thing: Any, name: str, into: Into, depth: int) -> None:
         _bytes(bytes(thing), name, into, depth)
     elif isinstance(thing, enum.Enum):
         _put(into, here, str(thing.name))
+    elif isinstance(thing, Decimal | Fraction | date | time | timedelta | UUID):
+        _text(str(thing), name, into, depth)
     elif isinstance(thing, complex | np.complexfloating):
         _number(thing.real, f"{here}.real", into)
         _number(thing.imag, f"{here}.imag", into)

@@ -5,14 +5,21 @@ from __future__ import annotations
 import copy
 import enum
 from collections import OrderedDict
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 
 from dprad.errors import DpradError, kind
 
 # What nobody can change.
-PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None)})
+PLAIN = frozenset({
+    bool, int, float, complex, str, bytes, type(None), Decimal, Fraction, date, datetime, time,
+    timedelta, UUID,
+})  # fmt: skip
 
 
 class CopyError(DpradError):

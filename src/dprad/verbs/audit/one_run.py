@@ -41,6 +41,10 @@ COPIES = (
     "the same numbers come again and again. If rows are copies of others, leave these out: a copy "
     "has no coin of its own, and the verdict would be wrong"
 )
+HALF = (
+    "exactly half of the secrets are of each kind: if that was arranged, and not left to a coin "
+    "for each, the verdict does not hold"
+)
 # The share of the error that bets get beside guesses, which need nothing to be learned.
 BETS = 0.25
 # The fewest guesses that are tried, and the grid of epsilons (coarser than for bets).
@@ -182,7 +186,8 @@ def one_run(case: Case) -> Said:
             said = said.beside(_guesses(case, order, True, (1.0 - share) * case.alpha), share)
     note = f"one run: the {rows:,} rows are secrets of a single data set"
     copies = (COPIES,) if single and _copied(runs.outputs) else ()
-    return replace(said, notes=(note, *copies, *said.notes))
+    half = (HALF,) if not several and 2 * np.count_nonzero(runs.secret) == rows else ()
+    return replace(said, notes=(note, *half, *copies, *said.notes))
 
 
 def _copied(outputs: Column) -> bool:

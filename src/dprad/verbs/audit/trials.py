@@ -50,6 +50,11 @@ CHANGED = (
 )
 
 HINT = " To see its text and the record, use show_records."
+# What may tell the record is an output, and not an end of the audit.
+_OUTPUT = (
+    " If that happens where it is used, too, it is an output, and may tell the record: return a "
+    "word for it, such as 'none', or a list, which may have any length."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +281,8 @@ def sample(
             raise
         except BaseException as error:
             raise DpradError(
-                f"run failed at call {first + i:,}, on {_which(labels[i])}: {told(error)}.{HINT}"
+                f"run failed at call {first + i:,}, on {_which(labels[i])}: {told(error)}."
+                f"{_OUTPUT}{HINT}"
             ) from None
     _check(results, labels, first)
     return packed(results)
@@ -294,7 +300,7 @@ def _check(results: list[Any], labels: Any, first: int) -> None:
             problem = f"an output of shape {_shape(output)} after one of shape {shape}"
         if problem:
             raise DpradError(
-                f"run returned {problem} at call {first + i:,}, on {_which(labels[i])}."
+                f"run returned {problem} at call {first + i:,}, on {_which(labels[i])}.{_OUTPUT}"
             )
 
 

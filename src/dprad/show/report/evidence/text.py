@@ -116,9 +116,12 @@ def _hashed(row: dict[str, Any]) -> str:
 
 
 def plain(text: str) -> str:
-    """Text as it is, in one line of Markdown: no markup, no control sequence."""
+    """Text as it is, in one line of Markdown: no markup, no control sequence, and nothing that
+    becomes a link or calls somebody (an invisible sign is put in between).
+    """
     line = "".join(c if c.isprintable() else " " for c in text)
-    return re.sub(r"([\\`*_\[\]<>|#~&!])", r"\\\1", line)
+    line = re.sub(r"([\\`*_\[\]<>|#~&!])", r"\\\1", line)
+    return re.sub(r"(@|:(?=//)|\bwww(?=\.))", "\\1\N{WORD JOINER}", line)
 
 
 def finite(value: Any) -> Any:
