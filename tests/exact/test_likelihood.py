@@ -75,6 +75,7 @@ def test_noise_of_another_scale():
 def test_right_likelihoods_are_not_refused(monkeypatch):
     """The margins hold: with a chance of 5% for each set, hardly one is crossed."""
     monkeypatch.setattr(likelihood, "RARE", 0.05)
+    monkeypatch.setattr(likelihood, "_calibrated", lambda *_: None)
     refused = 0
     for seed in range(some(300, 8)):
         try:
@@ -306,6 +307,7 @@ def test_right_joint_laws_are_not_refused(monkeypatch):
     for one in right:
         assert assess(one, prior=Prior.uniform(14), trials=10).kind == "estimate"
     monkeypatch.setattr(likelihood, "RARE", 0.05)
+    monkeypatch.setattr(likelihood, "_calibrated", lambda *_: None)
     refused = 0
     for seed in range(some(100, 4)):
         for one in right:
@@ -355,3 +357,80 @@ def test_large_outputs_are_drawn_less_often():
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert len(sizes) <= 14 and set(sizes) == {1000} and most < 2.5e8
+
+
+class Bell(Noise):
+    """The same with normal noise."""
+
+    def sample(self, records, rng):
+        return records + self.scale * rng.normal(size=len(records))
+
+    def log_likelihood(self, outputs, records):
+        return -(((outputs - records) / self.said) ** 2) / 2
+
+
+@pytest.mark.parametrize("kind", [Noise, Bell])
+@pytest.mark.parametrize("factor", [0.8, 1.25])
+def test_noise_of_nearly_the_right_scale(kind, factor):
+    """A quarter more or less, where there is a risk to speak of."""
+    for scale, values in ((1.0, 2), (3.0, 3), (3.0, 14), (10.0, 100)):
+        for seed in range(some(5, 1)):
+            with pytest.raises(DpradError, match="does not belong to sample"):
+                assess(kind(scale, factor * scale), prior=Prior.uniform(values), rng=seed)
+
+
+def test_shares_of_right_likelihoods_are_as_said(monkeypatch):
+    """How rare a sum is called is no rarer than it is: 1% of the looks for each side, at most."""
+    found = []
+    exponent = likelihood._exponent
+
+    def seen(*given):
+        found.append(exponent(*given))
+        return 0.0
+
+    monkeypatch.setattr(likelihood, "RARE", 0.01)
+    monkeypatch.setattr(likelihood, "_exponent", seen)
+    monkeypatch.setattr(likelihood, "_partitions", lambda *_: [])
+    right = [
+        Noise(1.0, 1.0),
+        Noise(30.0, 30.0),
+        Bell(0.4, 0.4),
+        Bell(3.0, 3.0),
+        Clipped(3.0, 3.0),
+        Joint([1, 2, -3], _normal, _bell, 1.0),
+    ]
+    for seed in range(some(40, 4)):
+        for one in right:
+            assess(one, prior=Prior.uniform(3), trials=10, rng=seed)
+    assert len(found) > 100
+    assert np.mean(np.array(found) > -math.log(0.01)) <= 0.02
+
+
+def test_what_is_called_rare_against_the_binomial_law():
+    """Chernoff's bound is above the tail, by no more than a factor of the size of its root."""
+    from scipy.stats import binom
+
+    for many, share, seen in ((1000, 0.5, 620), (1000, 0.01, 45), (1000, 0.9, 780), (50, 0.001, 9)):
+        left = np.r_[np.full(seen, 1 - share), np.full(many - seen, -share)]
+        for weight in (1.0, -2.5):
+            bound = math.exp(
+                -likelihood._exponent(left, np.full(many, share), np.full(many, weight))
+            )
+            above = seen > many * share
+            tail = binom.sf(seen - 1, many, share) if above else binom.cdf(seen, many, share)
+            assert tail <= bound <= 4 * math.sqrt(many) * tail
+
+
+def test_certain_outputs():
+    """What one record alone can give is told apart without doubt, and rightly so."""
+
+    class Sure(Told):
+        def sample(self, records, rng):
+            return np.where(rng.random(len(records)) < 0.3, np.asarray(records), 3)
+
+        def log_likelihood(self, outputs, records):
+            own = np.log(np.where(np.asarray(outputs) == np.asarray(records), 0.3, 1e-300))
+            own = np.where(own < -600, -np.inf, own)
+            return np.where(np.asarray(outputs) == 3, math.log(0.7), own)
+
+    assert assess(Sure(None), prior=Prior.uniform(3), trials=100).kind == "estimate"

@@ -255,7 +255,7 @@ def _by_columns(joint: Joint, game: Classes) -> tuple[float, float, float]:
     begin = starts(sets.fiber)
     run = np.repeat(np.arange(len(begin)), np.diff(np.r_[begin, len(sets.fiber)]))
     classes = slice(0, len(pi))
-    must, size = game.must(sets.fiber[begin]), _sizes(game, begin)
+    must, size = game.must(sets.fiber[begin]), made_of(game, begin)
     rad = success_out = rero = 0.0
     step = max(1, block(4 * BLOCK_ENTRIES) // max(len(pi), len(sets.mass)))
     for a in range(0, len(joint.pbar), step):
@@ -280,7 +280,7 @@ def _by_columns(joint: Joint, game: Classes) -> tuple[float, float, float]:
     return rad, success_out, rero
 
 
-def _sizes(game: Classes, begin: IntArray) -> FloatArray:
+def made_of(game: Classes, begin: IntArray) -> FloatArray:
     """What the gains of each fiber are made of (`gains`): its heaviest set, or whatever is not the
     class that has nearly all probability.
     """

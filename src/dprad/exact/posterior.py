@@ -19,11 +19,12 @@ from typing import Any
 
 import numpy as np
 
+from dprad.exact.channel import made_of, nearly
 from dprad.exact.likelihood import DRAWS, LEAST, OTHERS, believe, believed, check, sound
 from dprad.exact.solution import Sampling, Solution
 from dprad.game.game import Classes
 from dprad.game.sets import starts
-from dprad.numerics.arrays import FloatArray, gains
+from dprad.numerics.arrays import HEAVY, FloatArray, gains
 from dprad.numerics.intervals import betting
 from dprad.runtime.memory import block
 from dprad.runtime.progress import tell
@@ -126,18 +127,24 @@ def brackets(game: Classes, weight: Any, log: FloatArray) -> FloatArray:
     """
     sets = game.sets
     begin = starts(sets.fiber)
-    run = np.repeat(np.arange(len(begin)), np.diff(np.r_[begin, len(sets.fiber)]))
     # the posterior of the values, then of the classes: columns are draws
     odds = np.exp(log - log.max(axis=1, keepdims=True)).T
     posterior = np.asarray(weight @ odds)
     total = posterior.sum(axis=0)
     posterior /= total
     hit = sets.sums(posterior)
-    gain = sets.sums(gains(posterior.copy(), game.probabilities, np.ones(len(total))))
+    if game.probabilities.max() > HEAVY:
+        gain = sets.sums(gains(posterior.copy(), game.probabilities, np.ones(len(total))))
+    else:
+        gain = hit - sets.mass[:, None]
     best = np.maximum.reduceat(gain, begin, axis=0)
-    named = np.where(gain >= best[run] - 1e-12, sets.mass[:, None], 0.0)
+    near = nearly(best, made_of(game, begin), np.ones(len(total)))
+    floor = best - near
+    if len(begin) > 1:
+        floor = np.repeat(floor, np.diff(np.r_[begin, len(gain)]), axis=0)
+    named = np.where(gain >= floor, sets.mass[:, None], 0.0)
     chosen = np.maximum.reduceat(named, begin, axis=0)
-    guess = best > 1e-12 if game.membership else best >= -1e-12
+    guess = best > near if game.membership else best >= -near
     must = game.must(sets.fiber[begin])
     terms = [
         np.where(must, best, np.maximum(best, 0.0)).sum(axis=0),

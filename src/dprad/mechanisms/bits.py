@@ -33,6 +33,9 @@ def width(size: int) -> int:
 def contains(sets: Words, codes: Any) -> BoolArray:
     """Whether sets[i] contains codes[i]; broadcasts over the leading axes."""
     codes = np.asarray(codes)
+    if codes.ndim == 1 and sets.ndim > 1 and sets.shape[-2] == 1:  # all codes in each set
+        words = sets[..., 0, :][..., codes // WORD]
+        return np.asarray(words & _BIT[codes % WORD] != 0)
     shape = np.broadcast_shapes(sets.shape[:-1], codes.shape)
     full = np.broadcast_to(sets, (*shape, sets.shape[-1]))
     where = np.broadcast_to(codes, shape)

@@ -21,7 +21,7 @@ from dprad.mechanisms.categorical import categories, check_parameters
 from dprad.mechanisms.support import SetMechanism, Supports
 from dprad.model.guarantees import REPLACE_ONE, ApproxDP, PureDP
 from dprad.model.parameters import DELTA, EPSILON
-from dprad.numerics.arrays import FloatArray
+from dprad.numerics.arrays import FloatArray, IntArray
 
 
 class Bits(SetMechanism):
@@ -65,13 +65,18 @@ class Bits(SetMechanism):
     def log_likelihood(self, outputs: Words, records: Any) -> FloatArray:
         """Log-probability of outputs given records; broadcasts over the leading axes."""
         own = packed.contains(outputs, records)
-        ones = packed.count(outputs) - own
-        zeros = self.size - 1 - ones
+        count = packed.count(outputs)
+
+        def others(ones: IntArray) -> FloatArray:
+            zeros = self.size - 1 - ones
+            with np.errstate(divide="ignore", invalid="ignore"):
+                found = np.where(ones > 0, ones * np.log(self.q), 0.0)
+                return found + np.where(zeros > 0, zeros * np.log1p(-self.q), 0.0)
+
         with np.errstate(divide="ignore", invalid="ignore"):
-            mine = np.where(own, np.log(self.p), np.log1p(-self.p))
-            others = np.where(ones > 0, ones * np.log(self.q), 0.0)
-            others = others + np.where(zeros > 0, zeros * np.log1p(-self.q), 0.0)
-        return np.asarray(mine + others)
+            inside = np.log(self.p) + others(count - 1)
+            outside = np.log1p(-self.p) + others(count)
+        return np.asarray(np.where(own, inside, outside))
 
     def variance(self, people: int = 1) -> float:
         """Variance of the estimated frequency of a rare value from `people` reports."""
