@@ -759,6 +759,8 @@ def test_counts_are_not_echoed(text, tmp_path, capsys):
         "17 May 1980,Quuxitis\n2 Jan 1975,flu\n",
         "May 17 1980,Quuxitis\nJan 2 1975,flu\n",
         "12:30,Quuxitis\n08:00,flu\n",
+        "$1200,Quuxitis\n$900,flu\n",
+        "+49 170 1234567,Quuxitis\n+49 171 1234567,flu\n",
     ],
 )
 def test_a_file_without_names_is_refused_and_not_echoed(text, tmp_path, capsys):

@@ -38,11 +38,11 @@ SMALL = re.compile(
 _DATE = r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}"
 _TIME = r"\d{1,2}:\d\d(:[\d.,]+)? *([ap]m)? *(z|[-+]\d\d:?\d\d)?"
 _MONTH = "(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
-_YEAR = r"(19|20)\d\d([-/.]\d\d)?"  # or a month
+_YEAR = r"(19|20)\d\d"
 VALUE = (
     rf"[-+]?[\d.,]+(e[-+]?\d+)?|{_DATE}([ t]+{_TIME})?|{_TIME}"
     rf"|\d{{1,2}}[- .]*{_MONTH}[- .,]*\d{{2,4}}|{_MONTH} *\d{{1,2}},? *\d{{4}}"
-    r"|\d{4}[-/.]\d\d|\+\d[\d ()/-]{6,}|[$€£¥] *[\d.,]+|[\d.,]+ *([$€£¥%]|eur|usd|gbp|kg|cm)"
+    r"|\+\d[\d ()/-]{6,}|[$€£¥] *[\d.,]+|[\d.,]+ *([$€£¥%]|eur|usd|gbp|kg|cm)"
 )
 # What DuckDB may hold before it spills to disk; a count needs far less.
 FILE_MEMORY = "512MB"
