@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -17,6 +18,7 @@ from dprad.bounds import NEEDS, TABLE
 from dprad.bounds.static import proposition_g
 from dprad.game.game import play
 from dprad.mechanisms import GRR
+from effort import part_of
 
 RO, AR = {"neighbours": "replace-one"}, {"neighbours": "add-remove"}
 UNKNOWN, TEN = Prior.unknown(), Prior.uniform(10)
@@ -381,21 +383,19 @@ EXTREMES = [PureDP(e, **n) for e in (0.0, 1e-12, 50.0, 700.0, 1e5) for n in (RO,
 ]
 
 
-@pytest.mark.parametrize("promise", EXTREMES, ids=repr)
+PRIORS = [
+    UNKNOWN,
+    Prior.uniform(1),
+    Prior.uniform(2),
+    Prior.from_counts({0: 1.0, 1: 1e-300, 2: 0.0}),
+    Prior.from_counts({0: 1.0, 1: 1e-12, 2: 1e-12}),
+    Prior.uniform(1000),
+]
+WATCHERS = [NOTHING, ALL, Threat(loss="absolute", eta=5)]
+
+
 @pytest.mark.parametrize(
-    "prior",
-    [
-        UNKNOWN,
-        Prior.uniform(1),
-        Prior.uniform(2),
-        Prior.from_counts({0: 1.0, 1: 1e-300, 2: 0.0}),
-        Prior.from_counts({0: 1.0, 1: 1e-12, 2: 1e-12}),
-        Prior.uniform(1000),
-    ],
-    ids=repr,
-)
-@pytest.mark.parametrize(
-    "threat", [NOTHING, ALL, Threat(loss="absolute", eta=5)], ids=["nothing", "all", "eta"]
+    ("promise", "prior", "threat"), part_of(itertools.product(EXTREMES, PRIORS, WATCHERS), 149)
 )
 def test_extremes(promise, prior, threat):
     if promise.neighbours == "add-remove" and prior.size == 1000 and promise.point is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 
@@ -10,6 +11,7 @@ import pytest
 
 from dprad import Prior, Threat, assess
 from dprad.mechanisms import GRR, Channel, catalogue
+from effort import part_of
 
 HEAVY = [name for name in catalogue.FAMILIES if name not in ("she", "rappor")]  # estimated
 WATCHERS = {
@@ -20,9 +22,9 @@ WATCHERS = {
 }
 
 
-@pytest.mark.parametrize("name", HEAVY)
-@pytest.mark.parametrize("heavy", [0.0, 1.0])
-@pytest.mark.parametrize("watcher", WATCHERS)
+@pytest.mark.parametrize(
+    ("name", "heavy", "watcher"), part_of(itertools.product(HEAVY, [0.0, 1.0], WATCHERS), 101)
+)
 def test_normalised_risk_where_one_record_has_nearly_all(name, heavy, watcher):
     # as the others get rarer the share of 1 - kappa settles: their distance is of first order
     family, threat = catalogue.FAMILIES[name], WATCHERS[watcher]

@@ -460,7 +460,7 @@ def test_the_chart_is_that_of_the_population(page):
 
 
 def test_closed_tabs_keep_nobody_waiting(browser, server):
-    for _ in range(4):
+    for _ in range(3):
         tab = browser.new_page()
         tab.goto(server)
         tab.wait_for_selector("#rad", timeout=60_000)

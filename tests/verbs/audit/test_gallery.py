@@ -40,7 +40,7 @@ def test_broken_mechanisms_are_refuted(case):
 @pytest.mark.parametrize("name", SOUND)
 def test_sound_mechanisms_pass(name):
     case = SOUND[name]
-    trials = some(20_000, 6_000) if name in ("laplace", "grr", "oue", "svt1") else some(4000, 2000)
+    trials = some(20_000, 4_000) if name in ("laplace", "grr", "oue", "svt1") else some(4000, 1200)
     result = audit(case.sound, trials=trials, confidence=0.999, rng=3, **question(case))
     assert result.verdict == "consistent"
 
