@@ -434,10 +434,10 @@ NAN = float("nan")
 def test_words_do_not_pass_for_numbers(run):
     """A word was counted 0, 1, 2 ... in the column of numbers, and NaN is a word."""
     strong, weak = PureDP(3.0, neighbours="replace-one"), GaussianDP(1.0, neighbours="replace-one")
-    for claim, trials in ((strong, 300), (weak, 100)):
-        assert audit(run, claim=claim, prior=Prior.uniform(2), trials=trials).verdict == "violated"
+    for claim, calls in ((strong, 400), (weak, 300)):
+        assert audit(run, claim=claim, prior=Prior.uniform(2), trials=calls).verdict == "violated"
     rng = np.random.default_rng(0)
-    rows = [(k % 2, run(k % 2, rng)) for k in range(300)]
+    rows = [(k % 2, run(k % 2, rng)) for k in range(400)]
     assert audit_outputs(rows, claim=strong).verdict == "violated"
 
 
