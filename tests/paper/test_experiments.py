@@ -130,3 +130,14 @@ def test_a_cell_that_comes_twice_is_run_once():
     options = experiments.Options(name="mechanisms")
     found = experiments.cells(options, grid, lambda cell, seed: [cell | {"seed": seed}])
     assert [(r["a"], r["seed"]) for r in found] == [(1, 0), (1, 0), (2, 2)]
+
+
+def test_cells_of_other_code_are_put_aside(tmp_path, monkeypatch):
+    """Half of a table by the code of yesterday, the other half by that of today, is no table."""
+    grid = [{"a": i} for i in range(3)]
+    options = Options(name="mechanisms", out=tmp_path)
+    first = cells(options, grid, lambda cell, seed: [cell | {"v": 1}])
+    assert cells(options, grid, lambda cell, seed: [cell | {"v": 2}]) == first
+    monkeypatch.setattr(experiments, "_code", lambda: "another")
+    assert cells(options, grid, lambda cell, seed: [cell | {"v": 2}])[0]["v"] == 2
+    assert (tmp_path / "mechanisms.cells.earlier.jsonl").read_text().count("\n") == 4

@@ -413,8 +413,11 @@ def test_the_type_of_a_key_counts_and_a_constant_is_said():
     keys = audit(lambda z, rng: {np.str_("a") if z else "a": rng.normal()}, **question)
     assert keys.verdict == "violated"
     same = audit(lambda z, rng: 1 if z == "1" else 0, **question)
-    assert same.verdict == "consistent" and "all outputs were the same" in same.notes
-    assert "all outputs were the same" not in audit(lambda z, rng: rng.normal(), **question).notes
+    assert same.verdict == "consistent" and any(
+        "all outputs were the same" in note for note in same.notes
+    )
+    other = audit(lambda z, rng: rng.normal(), **question)
+    assert not any("all outputs were the same" in note for note in other.notes)
 
 
 # -- found by a sixteenth reader -------------------------------------------------------------------

@@ -1039,3 +1039,42 @@ def test_files_with_chunks_of_another_size_are_refused(tmp_path, monkeypatch):
     path.write_text("\n".join([older, *lines[1:]]) + "\n")
     with pytest.raises(DpradError, match="another version of dprad wrote it"):
         audit(noisy_coin, state=path, **asked)
+
+
+SWALLOWS = """
+import os, signal, sys
+from dprad import AuditInterrupt, Prior, PureDP, audit
+signal.signal(signal.SIGINT, signal.default_int_handler)  # also where the test run ignores it
+calls = 0
+def swallows(record, rng):
+    global calls
+    calls += 1
+    try:
+        if calls == 700 and len(sys.argv) > 2:
+            os.kill(os.getpid(), signal.SIGINT)
+        return record if rng.random() < 0.7 else 1 - record
+    except:
+        return "stopped"
+try:
+    result = audit(swallows, claim=PureDP(1.0, neighbours="replace-one"), prior=Prior.uniform(2),
+                   trials=1500, rng=5, state=sys.argv[1])
+    print(result.verdict, result.epsilon_lower)
+except AuditInterrupt as stopped:
+    print("stopped", stopped.result.trials)
+"""
+
+
+def test_what_a_function_made_of_an_interrupt_is_not_recorded(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(SWALLOWS)
+    run = lambda *words: (
+        subprocess.run(  # noqa: E731
+            [sys.executable, str(script), *map(str, words)],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+    )
+    straight = run(tmp_path / "a")
+    assert run(tmp_path / "b", "stop").startswith("stopped")
+    assert run(tmp_path / "b") == straight

@@ -133,19 +133,30 @@ def _digest(data: str | None) -> str | None:
 
 
 def _journal(options: Options, about: Row) -> Journal:
-    """Finished cells of this experiment; those of other options are begun anew."""
+    """Finished cells of this experiment. Those of other options, data, versions or code are put
+    aside, and begun anew.
+    """
     assert options.out is not None
     options.out.mkdir(parents=True, exist_ok=True)
     file = options.out / f"{options.name}.cells.jsonl"
-    about |= {"data": _digest(options.data), "version": _environment()["dprad"]}
+    about |= {"data": _digest(options.data), "environment": _environment(), "code": _code()}
     plain = json.loads(json.dumps(about, default=str))
     before = first_line(file)
     ours = before is not None and before.get("dprad") == "experiment"
     if ours and before != plain | {"check": before.get("check")}:  # type: ignore[union-attr]
-        file.unlink()
+        file.replace(options.out / f"{options.name}.cells.earlier.jsonl")
     return Journal.open(
         file, plain, lambda first: "" if first.get("dprad") == "experiment" else "it is not ours"
     )
+
+
+def _code() -> str:
+    """A digest of the source files of dprad, as they are now."""
+    home = Path(__file__).parents[2]
+    found = hashlib.sha256()
+    for file in sorted(home.rglob("*.py")):
+        found.update(f"{file.relative_to(home)}\0".encode() + file.read_bytes())
+    return found.hexdigest()[:16]
 
 
 # -- what is written -------------------------------------------------------------------------------

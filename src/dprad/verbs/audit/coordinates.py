@@ -21,10 +21,8 @@ from dprad.verbs.audit.flatten import TOGETHER, Into, Value, coordinates, huge
 # Most coordinates that are learned from, most that these are chosen from, and the calls that choose
 # (in all, and of each record).
 MOST, EVER, CHOOSE, EACH = 4096, 2**24, 48, 8
-# Numbers that are looked at together, at most.
-BATCH = 2**22
-# Whole numbers that have low bits, too.
-WIDE = 2.0**20
+# Numbers that are looked at together, at most, and from where whole numbers have low bits, too.
+BATCH, WIDE = 2**22, 2.0**20
 # What the form of an output is called, where it is not that of the first.
 FORM = "form of the output"
 # Ends the name of a column of words: a word beside numbers (NaN is one) must not pass for a number.
@@ -79,8 +77,8 @@ class Reader:
         self.varied = self.varied or any(key != self.seen[0] for key in rows.keys)
         whole = np.rint(rows.numbers)
         with np.errstate(invalid="ignore"):
-            self.floating |= bool(np.any(np.abs(rows.numbers - whole) > 0))
-            self.floating |= bool(np.any(np.abs(whole) >= WIDE))
+            apart, size = np.abs(rows.numbers - whole), np.abs(whole)
+            self.floating |= bool(np.any((apart > 0) | (size >= WIDE)))
         if not self.bits:
             return rows
         both = np.stack([rows.numbers, lowest_bits(rows.numbers)], axis=2)
@@ -121,7 +119,11 @@ class Reader:
 
     def notes(self) -> tuple[str, ...]:
         """What was not looked at."""
-        said = ["all outputs were the same"] if self.seen and not self.varied else []
+        said = (
+            ["all outputs were the same (signs of zeros aside)"]
+            if self.seen and not self.varied
+            else []
+        )
         if self.chosen is not None:
             said.append(
                 f"outputs hold {self.width:,} numbers: looked at were the {MOST:,} that differ "
@@ -221,7 +223,7 @@ class Reader:
 
     def _line(self, row: Into) -> Any:
         """All coordinates of an output. O(their number)."""
-        columns = [(_column(name, value), name, value) for name, value in row.items()]
+        columns = [(n + WORD if isinstance(v, str) else n, n, v) for n, v in row.items()]
         for column, _, value in columns:
             if column not in self.place:
                 self._room(column, 1 if isinstance(value, float | str) else len(value))
@@ -262,11 +264,6 @@ class Reader:
             told[1] += 1
             at = self.words[value] = len(self.words)
         return float(at)
-
-
-def _column(name: str, value: Value) -> str:
-    """The name of its column."""
-    return name + WORD if isinstance(value, str) else name
 
 
 def _stacked(tables: list[FloatArray]) -> FloatArray:

@@ -56,6 +56,7 @@ def count(plan: Plan, target: Target, file: State, stop: Stop, begin: float) -> 
     try:
         with interruptible() as look:
             for i, (part, first) in results:
+                look()  # what a function made of Ctrl-C is no output of it
                 kept = evidence.add(part)
                 if i not in stored and file.journal is not None:
                     file.put("runs", i, to_plain(kept), first)
@@ -64,7 +65,6 @@ def count(plan: Plan, target: Target, file: State, stop: Stop, begin: float) -> 
                 meter.show(runs_so_far)
                 if settings.trace and (not trace or runs_so_far >= 2 * trace[-1][0]):
                     trace.append(_known(evidence, settings.alpha))
-                look()
                 if i not in stored and stop.now():
                     break
                 if settings.sequential and _enough(evidence, game, needed, settings):
