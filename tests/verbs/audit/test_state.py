@@ -1067,14 +1067,11 @@ except AuditInterrupt as stopped:
 def test_what_a_function_made_of_an_interrupt_is_not_recorded(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(SWALLOWS)
-    run = lambda *words: (
-        subprocess.run(  # noqa: E731
-            [sys.executable, str(script), *map(str, words)],
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-    )
+
+    def run(*words):
+        command = [sys.executable, str(script), *map(str, words)]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
     straight = run(tmp_path / "a")
     assert run(tmp_path / "b", "stop").startswith("stopped")
     assert run(tmp_path / "b") == straight
