@@ -16,7 +16,8 @@ import numpy as np
 
 from dprad.errors import records_shown
 from dprad.numerics.arrays import FloatArray, IntArray
-from dprad.verbs.audit.flatten import TOGETHER, Into, Value, coordinates, huge
+from dprad.verbs.audit.flatten import TOGETHER, coordinates, huge
+from dprad.verbs.audit.named import Into, Value
 
 # Most coordinates that are learned from, most that these are chosen from, and the calls that choose
 # (in all, and of each record).
@@ -112,8 +113,7 @@ class Reader:
         name, (at, _) = max(
             ((n, p) for n, p in self.place.items() if p[0] <= column), key=lambda item: item[1][0]
         )
-        name = name.removesuffix(WORD)
-        name = f"{name}, {column - at + 1}" if name.startswith("[]") else name
+        name = f"{name}, {column - at + 1}" if name[:2] == "[]" else name.removesuffix(WORD)
         bits = ", its lowest bits" if low else ""
         return f"number {column + 1:,}{f' ({name})' if records_shown() else ''}{bits}"
 

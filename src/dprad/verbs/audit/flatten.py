@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-import hashlib
 import itertools
 import re
 from collections.abc import Mapping
@@ -26,6 +25,7 @@ import numpy as np
 from dprad.errors import DpradError, kind
 from dprad.numerics.arrays import FloatArray
 from dprad.verbs.audit import notation
+from dprad.verbs.audit.named import Into, put
 
 # How deep an output may be nested.
 DEEPEST = 20
@@ -34,26 +34,6 @@ TOGETHER, ENDS = 65, 8
 
 # What an enumeration may stand for.
 _PLAIN = bool | int | float | str | bytes | None
-# A number, a word, or many numbers.
-Value = float | str | FloatArray
-
-
-class Into(dict[str, Value]):
-    """Coordinates by name, and the form of the output that they are read from."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._seen: list[str] = []
-
-    def note(self, trait: object) -> None:
-        """A trait of what is read now; the same one several times in a row counts once."""
-        if not self._seen or self._seen[-1] != str(trait):
-            self._seen.append(str(trait))
-
-    @property
-    def form(self) -> str:
-        """Equal for outputs of one form, however long lists of one kind are."""
-        return hashlib.blake2b("\0".join(self._seen).encode(), digest_size=8).hexdigest()
 
 
 # Numbers, words, names with digits in them, white space (one blank is left out), other signs.
@@ -86,25 +66,19 @@ def huge(array: Any) -> bool:
     return array.dtype.kind in "iu" and bool(np.any(np.abs(array.astype(float)) >= 2.0**53))
 
 
-def _put(into: Into, name: str, value: Value) -> None:
-    while name in into:  # two things that are called the same
-        name += "'"
-    into[name] = value
-
-
 def _flatten(thing: Any, name: str, into: Into, depth: int) -> None:
     here, whole = name or "output", name or "the output"
     if depth > DEEPEST:
         raise DpradError("run returned an output that is nested too deeply.")
     into.note(type(thing).__qualname__)
     if thing is None:
-        _put(into, here, "None")
+        put(into, here, "None")
     elif isinstance(thing, str):
         _text(str(thing), name, into, depth)
     elif isinstance(thing, bytes):
         _bytes(bytes(thing), name, into, depth)
     elif isinstance(thing, enum.Enum):
-        _put(into, here, str(thing.name))
+        put(into, here, str(thing.name))
         into.note(repr(thing.value) if isinstance(thing.value, _PLAIN) else "")
     elif isinstance(thing, Decimal | Fraction | date | time | timedelta | UUID):
         _text(str(thing), name, into, depth)
@@ -121,23 +95,23 @@ def _flatten(thing: Any, name: str, into: Into, depth: int) -> None:
     elif isinstance(thing, Mapping):
         _mapping(thing, name, into, depth)
     elif isinstance(thing, set | frozenset):
-        _put(into, f"length of {whole}", float(len(thing)))
+        put(into, f"length of {whole}", float(len(thing)))
         for part in thing:
-            _put(into, f"{here}:{part!r}", 1.0)
+            put(into, f"{here}:{part!r}", 1.0)
         for i, part in enumerate(sorted(thing, key=repr)[:ENDS]):
             _flatten(part, f"{here}:[{i}]", into, depth + 1)
     elif dataclasses.is_dataclass(thing) and not isinstance(thing, type):
         for field in dataclasses.fields(thing):
             _flatten(getattr(thing, field.name), f"{here}.{field.name}", into, depth + 1)
     elif isinstance(thing, list | tuple):
-        _put(into, f"length of {whole}", float(len(thing)))
+        put(into, f"length of {whole}", float(len(thing)))
         into.note(getattr(thing, "_fields", ""))
         if len(thing) >= TOGETHER and set(map(type, thing)) <= {bool, int, float}:
             block = _exact(thing)
             if block is not None:
                 for sort, _ in itertools.groupby(map(type, thing)):
                     into.note(sort.__name__)
-                _put(into, f"{name}[]", block)
+                put(into, f"{name}[]", block)
                 return
         for i, part in enumerate(thing):
             _flatten(part, f"{name}[{i}]", into, depth + 1)
@@ -161,7 +135,7 @@ def _mapping(thing: Any, name: str, into: Into, depth: int) -> None:
     keys, few = list(thing), len(thing) < TOGETHER
     for key in keys:
         into.note(f"key of {type(key).__qualname__}")
-    _put(into, f"keys of {name or 'the output'}", repr([str(k) for k in keys]))
+    put(into, f"keys of {name or 'the output'}", repr([str(k) for k in keys]))
     for i, key in enumerate(keys):
         if few and isinstance(key, float | str) and _LIKE_DATA.search(str(key)):
             called = f"#{i}"
@@ -173,7 +147,7 @@ def _mapping(thing: Any, name: str, into: Into, depth: int) -> None:
         _flatten(thing[key], f"{name}.{called}" if name else called, into, depth + 1)
     if few and sorted(map(str, keys)) != [str(k) for k in keys]:
         for i, key in enumerate(keys):
-            _put(into, f"{name}.key {i} in order", str(key))
+            put(into, f"{name}.key {i} in order", str(key))
 
 
 # -- text and bytes --------------------------------------------------------------------------------
@@ -181,7 +155,7 @@ def _text(text: str, name: str, into: Into, depth: int) -> None:
     """A single word as it is; JSON by what it holds; else numbers and words by their place."""
     here, whole = name or "output", name or "the output"
     if text.isalpha():
-        _put(into, here, text)
+        put(into, here, text)
         return
     into.note("".join(map(_sort, _PIECES.findall(text))))
     if text.lstrip()[:1] in ("{", "["):
@@ -190,13 +164,13 @@ def _text(text: str, name: str, into: Into, depth: int) -> None:
         except (ValueError, RecursionError):
             pass
         else:
-            _put(into, f"length of {whole}", float(len(text)))
+            put(into, f"length of {whole}", float(len(text)))
             _flatten(inside, name, into, depth + 1)
             return
     pieces = [p for p in _PIECES.findall(text) if p != " "]
     if len(pieces) != 1:
-        _put(into, f"length of {whole}", float(len(text)))
-        _put(into, f"pieces of {whole}", float(len(pieces)))
+        put(into, f"length of {whole}", float(len(text)))
+        put(into, f"pieces of {whole}", float(len(pieces)))
     for i, piece in enumerate(pieces):
         _piece(piece, here if len(pieces) == 1 else f"{here}~{i}", into)
     for i, piece in enumerate(pieces[:-1][: -ENDS - 1 : -1] if len(pieces) > 2 else (), start=2):
@@ -204,7 +178,7 @@ def _text(text: str, name: str, into: Into, depth: int) -> None:
     if len(pieces) > 2:
         _piece(pieces[-1], f"{here}~-1", into)
     if text:
-        _put(into, f"end of {whole}", text[-1])
+        put(into, f"end of {whole}", text[-1])
 
 
 def _sort(piece: str) -> str:
@@ -225,23 +199,23 @@ def _piece(piece: str, here: str, into: Into) -> None:
     except ValueError:
         pass
     if len(piece) == 1 or not any(c.isdigit() or c == "_" for c in piece):
-        _put(into, here, piece)
+        put(into, here, piece)
         return
     _signs(piece, here, into)
 
 
 def _signs(piece: str, here: str, into: Into) -> None:
     """Letters and digits, each by its place."""
-    _put(into, f"length of {here}", float(len(piece)))
+    put(into, f"length of {here}", float(len(piece)))
     for i, sign in enumerate(piece):
-        _put(into, f"{here}/{i}", sign)
+        put(into, f"{here}/{i}", sign)
     for i, sign in enumerate(piece[: -ENDS - 1 : -1], start=1):
-        _put(into, f"{here}/-{i}", sign)
+        put(into, f"{here}/-{i}", sign)
 
 
 def _notation(piece: str, here: str, into: Into) -> None:
     """How a number is written, unless as usual; and its digits, if a float would lose some."""
-    _put(into, f"notation of {here}", notation.pattern(piece))
+    put(into, f"notation of {here}", notation.pattern(piece))
     if sum(sign.isdigit() for sign in piece) > notation.KEPT:
         _signs(piece, f"digits of {here}", into)
 
@@ -257,16 +231,16 @@ def _bytes(raw: bytes, name: str, into: Into, depth: int) -> None:
                 return
     except UnicodeDecodeError:
         pass
-    _put(into, f"bytes of {whole}", float(len(raw)))
+    put(into, f"bytes of {whole}", float(len(raw)))
     _block(np.frombuffer(raw, dtype=np.uint8).astype(float), f"{here} as bytes", into)
     for i, byte in enumerate(raw[: -ENDS - 1 : -1], start=1):
-        _put(into, f"{here} as bytes[-{i}]", float(byte))
+        put(into, f"{here} as bytes[-{i}]", float(byte))
 
 
 # -- numbers and arrays ----------------------------------------------------------------------------
 def _number(thing: Any, here: str, into: Into) -> None:
     if isinstance(thing, np.datetime64 | np.timedelta64):
-        _put(into, f"unit of {here}", str(thing.dtype))
+        put(into, f"unit of {here}", str(thing.dtype))
         thing = int(thing.astype(np.int64))
     if isinstance(thing, int | np.integer) and abs(int(thing)) >= 2**53:
         _large(int(thing), here, into)
@@ -274,34 +248,34 @@ def _number(thing: Any, here: str, into: Into) -> None:
     try:
         value = float(thing)
     except (TypeError, ValueError, OverflowError):
-        _put(into, here, str(thing))
+        put(into, here, str(thing))
         return
-    _put(into, here, value if value == value else "NaN")
+    put(into, here, value if value == value else "NaN")
     if isinstance(thing, notation.Written):
         _notation(thing.text, here, into)
 
 
 def _large(whole: int, here: str, into: Into) -> None:
     """A whole number that a float would round: as a word, about, and what is missing then."""
-    _put(into, here, hex(whole))
+    put(into, here, hex(whole))
     try:
         about = float(whole)
     except OverflowError:
         about = float("inf") if whole > 0 else float("-inf")
-        _put(into, f"{here} about", about)
-        _put(into, f"{here} rest", float(abs(whole) % 2**53))
+        put(into, f"{here} about", about)
+        put(into, f"{here} rest", float(abs(whole) % 2**53))
         return
-    _put(into, f"{here} about", about)
-    _put(into, f"{here} rest", float(whole - int(about)))
+    put(into, f"{here} about", about)
+    put(into, f"{here} rest", float(whole - int(about)))
 
 
 def _block(numbers: FloatArray, name: str, into: Into) -> None:
     """Numbers one by one, or together if there are many."""
     if numbers.size >= TOGETHER:
-        _put(into, f"{name}[]", numbers)
+        put(into, f"{name}[]", numbers)
         return
     for i, v in enumerate(numbers.tolist()):
-        _put(into, f"{name}[{i}]", v if v == v else "NaN")
+        put(into, f"{name}[{i}]", v if v == v else "NaN")
 
 
 def _other(thing: Any, name: str, into: Into, depth: int) -> None:
@@ -319,7 +293,7 @@ def _other(thing: Any, name: str, into: Into, depth: int) -> None:
         thing = thing.detach().cpu()
         into.note((thing.dtype, getattr(thing, "layout", "")))
         if getattr(thing, "is_sparse", False):
-            _put(into, f"stored in {name or 'the output'}", float(thing._nnz()))
+            put(into, f"stored in {name or 'the output'}", float(thing._nnz()))
             thing = thing.to_dense()
         try:
             thing = thing.numpy()
@@ -347,11 +321,11 @@ def _other(thing: Any, name: str, into: Into, depth: int) -> None:
     array = np.asarray(thing)
     into.note(repr(array.dtype))
     if array.dtype.kind in "iufb" and not huge(array):
-        _put(into, f"shape of {whole}", repr(array.shape))
+        put(into, f"shape of {whole}", repr(array.shape))
         _block(array.reshape(-1).astype(float), name, into)
         return
     if array.dtype.kind in "mM":
-        _put(into, f"unit of {whole}", str(array.dtype))
+        put(into, f"unit of {whole}", str(array.dtype))
         array = array.astype(np.int64)
     if array.dtype.kind == "V" or array.ndim == 0:
         _flatten(list(array.reshape(-1)), name, into, depth + 1)

@@ -1,0 +1,35 @@
+"""What an output is flattened into: coordinates by name, and its form."""
+
+from __future__ import annotations
+
+import hashlib
+
+from dprad.numerics.arrays import FloatArray
+
+# A number, a word, or many numbers.
+Value = float | str | FloatArray
+
+
+class Into(dict[str, Value]):
+    """Coordinates by name, and the form of the output that they are read from."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._seen: list[str] = []
+
+    def note(self, trait: object) -> None:
+        """A trait of what is read now; the same one several times in a row counts once."""
+        if not self._seen or self._seen[-1] != str(trait):
+            self._seen.append(str(trait))
+
+    @property
+    def form(self) -> str:
+        """Equal for outputs of one form, however long lists of one kind are."""
+        return hashlib.blake2b("\0".join(self._seen).encode(), digest_size=8).hexdigest()
+
+
+def put(into: Into, name: str, value: Value) -> None:
+    """A coordinate; of two things that are called the same, both."""
+    while name in into:
+        name += "'"
+    into[name] = value
