@@ -318,7 +318,32 @@ def test_a_cut_end_is_told_and_what_is_whole_is_kept(home, capsys):
         Ledger.open(path).add(GRR(epsilon=0.1, size=2), name="three", query="b")
         kept = [e.name for e in Ledger.open(path).entries]
         assert kept == (["one", "two", "three"] if cut == 1 else ["one", "three"])
-        assert run(capsys, "ledger", "verify", path)[0] == 0
+        assert run(capsys, "ledger", "verify", path)[0] == (cut != 1)
+    # what was lost is not forgotten with the next release, but only when it is there again
+    code, said = run(capsys, "ledger", "status", path)
+    assert code == 3 and "the release 'two' may be missing" in said
+    Ledger.open(path).add(GRR(epsilon=0.1, size=2), name="four", query="b")
+    assert run(capsys, "ledger", "verify", path)[0] == 1
+    code, said = run(
+        capsys, "ledger", "add", path, "--name", "two", "--mechanism", "grr", "--epsilon", "0.1",
+        "--query", "b",
+    )  # fmt: skip
+    assert code != 3 and "missing" not in said
+    assert run(capsys, "ledger", "verify", path)[0] == 0
+
+
+@pytest.mark.parametrize("keep", [1, 5, 9, 14, 18])
+def test_what_names_no_release_is_dropped(home, capsys, keep):
+    path = started(home, capsys)
+    for name in ("one", 'tw"o'):
+        Ledger.open(path).add(GRR(epsilon=0.1, size=2), name=name, query="b")
+    lines = path.read_bytes().split(b"\n")
+    path.write_bytes(b"\n".join([*lines[:2], lines[2][:keep]]))
+    assert Ledger.open(path).missing
+    Ledger.open(path).add(GRR(epsilon=0.1, size=2), name="three", query="b")
+    again = Ledger.open(path)
+    assert [e.name for e in again.entries] == ["one", "three"]
+    assert again.missing == () if keep < 18 else "'tw\"o' may be missing" in again.missing[0]
 
 
 def test_a_first_release_that_was_cut_is_told(home, capsys):

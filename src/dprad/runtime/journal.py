@@ -100,7 +100,8 @@ class Log:
     `rows` is what has been read of it, `checks` the checksum of each line. A line is written under
     a lock, after what others wrote; it is on disk when `append` returns. `torn` is an incomplete
     last line, left over from a writer that was killed, or cut: the next writer ends it if only the
-    end of the line is missing, and else removes it. O(new lines) per call.
+    end of the line is missing, and else puts a line {"torn": what was left of it} in its place.
+    O(new lines) per call.
     """
 
     path: Path
@@ -157,27 +158,31 @@ class Log:
             self.refresh()
             self._mend(handle)
             row = make()
-            text, check = _line(row, self.checks[-1])
-            left = text
-            while left:
-                left = left[os.write(handle, left) :]
-            os.fsync(handle)
-            self.rows.append(row)
-            self.checks.append(check)
-            self.read += len(text)
+            self._write(handle, row)
         finally:
             os.close(handle)
         return row
 
+    def _write(self, handle: int, row: dict[str, Any]) -> None:
+        text, check = _line(row, self.checks[-1])
+        left = text
+        while left:
+            left = left[os.write(handle, left) :]
+        os.fsync(handle)
+        self.rows.append(row)
+        self.checks.append(check)
+        self.read += len(text)
+
     def _mend(self, handle: int) -> None:
-        """End a last line that lacks only its end; remove one that lacks more."""
+        """End a last line that lacks only its end; keep what is left of one that lacks more."""
         if not self.torn:
             return
         try:
             _checked(self.path, [self.torn], self.checks[-1], len(self.rows) + 1)
         except DpradError:
+            left, self.torn = self.torn, b""
             os.ftruncate(handle, self.read)
-            self.torn = b""
+            self._write(handle, {"torn": left.decode(errors="replace")})
         else:
             os.write(handle, b"\n")
             self.refresh()

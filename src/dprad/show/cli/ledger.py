@@ -164,8 +164,8 @@ def add(
     if not dry_run:
         ledger.add(release, **about)
         now = ledger.entries
-        if now != (*entries, made):  # others added something meanwhile
-            standing = standing_of(now, asked)
+        if now != (*entries, made) or asked.doubts:  # others added something, or this was missing
+            standing = standing_of(now, replace(ledger.asked(), adaptive=adaptive))
     said = f"{name}: {'would be ' if dry_run else ''}{state}."
     return _told(ledger, standing, json, said, name)
 
@@ -358,8 +358,8 @@ def verify(path: Path, /, *, head: str | None = None) -> int:
 
     Example: dprad ledger verify releases.jsonl
 
-    Exits with code 1 if the last line is incomplete, or if the scenario or its data changed since
-    releases were entered under it, and with 2 if a line is not what was written.
+    Exits with code 1 if a line is incomplete and its release missing, or if the scenario or its
+    data changed since releases were entered under it, and with 2 if a line is not what was written.
 
     Parameters
     ----------
@@ -370,12 +370,12 @@ def verify(path: Path, /, *, head: str | None = None) -> int:
 
     """
     from dprad.show.ledger import Ledger
-    from dprad.show.ledger.file import TORN
 
     ledger = Ledger.open(path)
     lines = ledger.verify(head)
-    wrong = [*([TORN] if ledger.torn else []), *ledger.changed]
-    whole = "its complete lines are" if ledger.torn else "it is"
+    missing = ledger.missing
+    wrong = [*missing, *ledger.changed]
+    whole = "its complete lines are" if missing else "it is"
     show("\n".join([
         *wrong,
         f"{path}: {whole} as written, {lines - 1:,} after the first.",

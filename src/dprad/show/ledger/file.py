@@ -3,8 +3,9 @@
 Lines of JSON, each with a checksum that continues that of the line before (`runtime.journal`): an
 edited, removed or moved line is refused; lines cut off at the end are not noticed, unless you kept
 a later checksum (`head`) elsewhere. If the last line is incomplete, nothing is accepted until the
-next line is added. Several processes may add entries; what `add` returned is on disk. A later line
-may change the state of an entry, and nothing else. The file is readable for its owner only.
+release that it names is there (or the next line, if it names none). Several processes may add
+entries; what `add` returned is on disk. A later line may change the state of an entry, and nothing
+else. The file is readable for its owner only.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from dprad.game.question import Question
 from dprad.model.priors import Prior
 from dprad.model.threats import Threat
 from dprad.runtime.journal import Log
-from dprad.show.ledger.entry import PERSON, STATES, Entry, State, described, digest
+from dprad.show.ledger.entry import PERSON, STATES, Entry, described, digest
+from dprad.show.ledger.lines import TORN, applied, missing
 from dprad.show.ledger.plan import Plan, planned
 from dprad.show.ledger.standing import Asked, Standing, otherwise, standing_of
 from dprad.show.ledger.under import changed, under
@@ -29,10 +31,6 @@ from dprad.show.scenario.file import load
 from dprad.verbs.attackers import standard
 
 KIND = "ledger"
-TORN = (
-    "The last line of the ledger is incomplete: a writer was stopped, or the end was cut off, and "
-    "a release may be missing. Look which, and add it again."
-)
 
 
 class Ledger:
@@ -108,10 +106,11 @@ class Ledger:
         return (self.path, *load(self.scenario).files)
 
     @property
-    def torn(self) -> bool:
-        """Whether the last line is incomplete."""
+    def missing(self) -> tuple[str, ...]:
+        """What may be missing because a line is incomplete, in sentences."""
         self._log.refresh()
-        return bool(self._log.torn)
+        lost = missing(self._log.rows, self._known())
+        return (TORN, *lost) if self._log.torn else lost
 
     @property
     def changed(self) -> tuple[str, ...]:
@@ -132,7 +131,7 @@ class Ledger:
     def verify(self, head: str | None = None) -> int:
         """Read everything again; the number of lines. With the head of earlier: it must occur."""
         again = Log.open(self.path, None, KIND)
-        _applied({}, again.rows, 1)
+        applied({}, again.rows, 1)
         if head is not None and head not in again.checks:
             raise DpradError(
                 f"{self.path} does not continue what had the checksum {head}: lines were cut off, "
@@ -148,7 +147,7 @@ class Ledger:
 
     def _known(self) -> dict[str, Entry]:
         """All releases by name, after the lines that have been read."""
-        self._applied = _applied(self._found, self._log.rows, self._applied)
+        self._applied = applied(self._found, self._log.rows, self._applied)
         return self._found
 
     def add(
@@ -251,7 +250,7 @@ class Ledger:
         if prior is not None:
             given = standard(prior) if threats is None else [_named(t) for t in threats]
             questions = tuple((name, Question.of(prior, threat)) for name, threat in given)
-            return Asked(questions, max_risk, bool(worst), doubts=self._doubts)
+            return Asked(questions, max_risk, bool(worst), doubts=self.missing)
         if self.scenario is None:
             raise DpradError(f"{self.path} names no scenario: say which population, with prior=.")
         scenario = load(self.scenario)
@@ -262,11 +261,7 @@ class Ledger:
         limit = scenario.accepted if max_risk is None else max_risk
         whose = scenario.worst if worst is None else worst
         public = bool(PUBLIC & set(scenario.population))
-        return Asked(asked, limit, whose, False, self._doubts, notes, scenario.releases, public)
-
-    @property
-    def _doubts(self) -> tuple[str, ...]:
-        return (TORN,) if self.torn else ()
+        return Asked(asked, limit, whose, False, self.missing, notes, scenario.releases, public)
 
     def status(
         self,
@@ -340,29 +335,6 @@ class Ledger:
 
     def __repr__(self) -> str:
         return f"Ledger({str(self.path)!r}, {len(self.entries):,} releases)"
-
-
-def _applied(found: dict[str, Entry], rows: Sequence[dict[str, Any]], done: int) -> int:
-    """Apply the lines after the first `done` to the entries found; how many are applied then."""
-    for line in range(done, len(rows)):
-        row = rows[line]
-        try:
-            if "mark" in row:
-                entry, state = found[row["mark"]], _state(row["state"])
-                seen = entry.seen or state == "published"
-                found[row["mark"]] = replace(entry, state=state, seen=seen)
-            else:
-                found[row["name"]] = Entry.of(row)
-        except (KeyError, TypeError, ValueError):
-            raise DpradError(
-                f"line {line + 1} of the ledger is of a kind that this version does not know."
-            ) from None
-    return len(rows)
-
-
-def _state(value: Any) -> State:
-    """A state that a later line may give."""
-    return STATES[STATES.index(one_of(value, "state", STATES[1:]))]
 
 
 def _named(threat: Any) -> tuple[str, Threat]:
