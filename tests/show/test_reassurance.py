@@ -541,6 +541,20 @@ def test_a_name_is_not_a_line_of_its_own(tmp_path, capsys):
     assert "@all" not in said and "://" not in said and "www.c" not in said and "a.b" in said
 
 
+def test_one_attacker_is_accepted_as_one(capsys):
+    """Who describes an attacker is told that only this one was asked about, in every format."""
+    call = ["assess", "--mechanism", "grr", "--epsilon", "1", "--uniform", "4"]
+    for limit, words in (("0.5", True), ("0.01", False)):
+        for form in ("text", "markdown", "junit", "sarif"):
+            one = [*call, "--max-risk", limit, "--target", "value", "--format", form]
+            assert code(one) == (0 if words else 1)
+            said = capsys.readouterr().out
+            assert ("Accepted for this attacker only" in said) is words
+            assert "another one may gain more" in said or not words
+    assert code([*call, "--max-risk", "0.5"]) == 0
+    assert "\nAccepted. " in capsys.readouterr().out
+
+
 def test_a_file_that_nobody_named_is_not_replaced(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     file = Path("report.html")

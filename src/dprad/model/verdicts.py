@@ -12,6 +12,9 @@ from dprad.model.results import Risk
 Outcome = Literal["accepted", "exceeded", "cannot be told"]
 # Of a limit that holds for fewer attackers than should be asked about.
 NARROW = "Accepted for the attackers of the scenario only"
+# Of one attacker who was described by options, and what then is said.
+ALONE = "Accepted for this attacker only"
+ONE = "Asked about one attacker; another one may gain more."
 WORDS: dict[str, str] = {
     "accepted": "Accepted",
     "exceeded": "Not accepted",
@@ -115,7 +118,12 @@ def sure(risk: Risk, limit: float, *, worst: bool) -> bool:
 
 def headed(verdict: Verdict, unasked: str) -> str:
     """The word of a verdict: narrower, if what nobody asked about is said with it."""
-    return NARROW if unasked and verdict.outcome == "accepted" else verdict.word
+    return narrow(unasked) if unasked and verdict.outcome == "accepted" else verdict.word
+
+
+def narrow(unasked: str) -> str:
+    """The word for a limit that is kept, where this is said with it."""
+    return ALONE if unasked == ONE else NARROW
 
 
 def broken(refuted: Sequence[str]) -> str:

@@ -1045,26 +1045,32 @@ SWALLOWS = """
 import os, signal, sys
 from dprad import AuditInterrupt, Prior, PureDP, audit
 signal.signal(signal.SIGINT, signal.default_int_handler)  # also where the test run ignores it
+path, size = sys.argv[1], int(sys.argv[2])
 calls = 0
 def swallows(record, rng):
     global calls
     calls += 1
     try:
-        if calls == 700 and len(sys.argv) > 2:
+        if calls == int(sys.argv[3]):
             os.kill(os.getpid(), signal.SIGINT)
         return record if rng.random() < 0.7 else 1 - record
     except:
         return "stopped"
 try:
-    result = audit(swallows, claim=PureDP(1.0, neighbours="replace-one"), prior=Prior.uniform(2),
-                   trials=1500, rng=5, state=sys.argv[1])
+    result = audit(swallows, claim=PureDP(1.0, neighbours="replace-one"), prior=Prior.uniform(size),
+                   trials=1500, rng=5, state=path)
     print(result.verdict, result.epsilon_lower)
 except AuditInterrupt as stopped:
     print("stopped", stopped.result.trials)
+except KeyboardInterrupt:
+    print("stopped")
 """
 
 
-def test_what_a_function_made_of_an_interrupt_is_not_recorded(tmp_path):
+# records, and calls that Ctrl-C is pressed in: counted ones, those that choose records, those of an
+# earlier session that are made again
+@pytest.mark.parametrize(("size", "presses"), [(2, [700, 10]), (3, [60, 700, 3])])
+def test_what_a_function_made_of_an_interrupt_is_not_recorded(tmp_path, size, presses):
     script = tmp_path / "script.py"
     script.write_text(SWALLOWS)
 
@@ -1072,6 +1078,7 @@ def test_what_a_function_made_of_an_interrupt_is_not_recorded(tmp_path):
         command = [sys.executable, str(script), *map(str, words)]
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
-    straight = run(tmp_path / "a")
-    assert run(tmp_path / "b", "stop").startswith("stopped")
-    assert run(tmp_path / "b") == straight
+    for when in presses:
+        assert run(tmp_path / "b", size, when).startswith("stopped")
+    again, straight = run(tmp_path / "b", size, 0), run(tmp_path / "a", size, 0)
+    assert again == straight and "stopped" not in again

@@ -97,7 +97,7 @@ def assess(
     """
     import dprad
     from dprad.model import explain
-    from dprad.model.verdicts import judge, ranked, upper
+    from dprad.model.verdicts import ONE, headed, judge, ranked, upper
 
     if form != "text":
         without(
@@ -167,7 +167,8 @@ def assess(
     if groups is not None:
         show(f"\n{groups}")
     if verdict is not None:
-        show(f"\n{verdict.word}. {verdict}")
+        unasked = "" if all(name for name, _ in cases) else ONE
+        show(f"\n{headed(verdict, unasked)}. {verdict} {unasked}".rstrip())
     return code
 
 

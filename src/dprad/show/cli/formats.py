@@ -17,7 +17,7 @@ import dprad
 from dprad.errors import DpradError
 from dprad.model import explain
 from dprad.model.results import Risk
-from dprad.model.verdicts import NARROW, Verdict, headed, judge
+from dprad.model.verdicts import ONE, Verdict, headed, judge, narrow
 from dprad.show.cli.output import clean
 from dprad.show.report.evidence.facts import TOGETHER, row, rows, sentence
 from dprad.show.report.evidence.text import plain, span, table
@@ -66,7 +66,8 @@ def of_cases(cases: Sequence[tuple[str, Risk]], verdict: Verdict | None, release
         found.append(
             {"release": release} | row(name or explain.attacker(risk.threat), risk, outcome)
         )
-    return Judged("What does epsilon mean here?", verdict, found)
+    unasked = "" if all(name for name, _ in cases) else ONE
+    return Judged("What does epsilon mean here?", verdict, found, unasked=unasked)
 
 
 def written(judged: Judged, form: Format) -> str:
@@ -157,7 +158,7 @@ def _said(judged: Judged, one: dict[str, Any]) -> str:
     )
     if one["outcome"] != "accepted" or not judged.unasked:
         return said
-    return f"{NARROW}: {said}. {judged.unasked}"
+    return f"{narrow(judged.unasked)}: {said}. {judged.unasked}"
 
 
 WRITERS: dict[str, Callable[[Judged], str]] = {

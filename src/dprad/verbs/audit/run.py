@@ -112,7 +112,9 @@ def _stored(
     """Chunks of an earlier session, and how many of their calls were run again and agreed."""
     done = {i: evidence.stored(p, job, chunks, i) for i, p in file.done("runs").items()}
     firsts = {i: file.first("runs", i) for i in done}
-    again = job.replay(chunks, done, firsts, workers, stop.now)
+    with interruptible() as look:
+        again = job.replay(chunks, done, firsts, workers, stop.now)
+        look()  # what a function made of Ctrl-C is no other output
     if file.done("refused") or again is None:
         file.put("refused", 0, None, "")  # remember this
         raise DpradError(CHANGED)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,7 @@ from dprad.mechanisms.black_box import BlackBox
 from dprad.model.guarantees import PureDP
 from dprad.model.priors import Prior
 from dprad.numerics.arrays import Column
+from dprad.runtime.interrupts import interruptible
 from dprad.runtime.progress import Stop
 from dprad.runtime.workers import stream
 from dprad.verbs.audit import fingerprint, versus
@@ -191,8 +193,14 @@ class _Study:
 
     def outputs(self, file: State, stop: Stop) -> tuple[dict[int, Any], tuple[int, int]]:
         """Outputs by record, of those that are left; they are stored in the state file."""
+        with interruptible() as look:
+            return self._outputs(file, stop, look)
+
+    def _outputs(
+        self, file: State, stop: Stop, look: Callable[[], None]
+    ) -> tuple[dict[int, Any], tuple[int, int]]:
         done = self._stored(file)
-        again = self._replay(done, file)
+        again = self._replay(done, file, look)
         settings, left, before = self.plan.settings, self.places.tolist(), 0
         samples: dict[int, Any] = {}
         for number, (count, each) in enumerate(self.rounds):
@@ -204,6 +212,7 @@ class _Study:
             fresh = stream(self.run, todo, settings.workers, threads=False)
             for i, z in zip(at, left, strict=True):
                 outputs = done[i] if i in done else next(fresh)
+                look()  # what a function made of Ctrl-C is no output of it
                 if file.journal is not None:
                     file.put("study", i, [encode(o) for o in outputs], "")
                 samples[z] = _longer(samples.get(z), outputs)
@@ -232,7 +241,7 @@ class _Study:
             pass
         raise DpradError("the state file is damaged: the outputs used for learning cannot be read.")
 
-    def _replay(self, done: dict[int, list[Any]], file: State) -> int:
+    def _replay(self, done: dict[int, list[Any]], file: State, look: Callable[[], None]) -> int:
         """Run it again, a share of the calls of every record and all while that is quick.
 
         Returns how many agreed.
@@ -248,6 +257,7 @@ class _Study:
         tasks = [(i, some(i), 1) for i in done]
         with closing(stream(self.run, tasks, self.plan.settings.workers, threads=False)) as results:
             for i, outputs in zip(done, results, strict=True):
+                look()
                 self._agree(outputs, done[i][: some(i)], file)
                 calls += some(i)
         each = (time.monotonic() - begin) / max(calls, 1)
@@ -257,7 +267,9 @@ class _Study:
                 continue
             if time.monotonic() - begin + each * size > PATIENCE:
                 break
-            self._agree(self.run(i, size, 1), done[i], file)
+            outputs = self.run(i, size, 1)
+            look()
+            self._agree(outputs, done[i], file)
             calls += size - some(i)
         return calls
 
