@@ -16,8 +16,10 @@ from dprad.game.question import Question
 from dprad.mechanisms import GRR, RAPPOR, ExponentialInterval, Histogram, Laplace, Staircase
 from dprad.runtime.journal import _line
 from dprad.show.cli import main
-from dprad.show.report.ledger import ledger_section
+from dprad.show.report.front import front
+from dprad.show.report.ledger import fronted, ledger_section
 from dprad.show.scenario import load
+from dprad.show.scenario.answers import answer
 from dprad.verbs.together import filtered
 
 PRIOR = Prior.from_counts({0: 3, 1: 7}, columns=["b"])
@@ -241,6 +243,10 @@ def test_a_changed_scenario_is_told(home, capsys, file, old, new, part):
     told = ledger.status()
     assert (words in " ".join(told.notes())) == bool(part) == (words in str(told.to_dict()))
     assert (words in " ".join(ledger_section(told).text)) == bool(part)
+    # and in a report, beside its headline
+    answers = answer(load(home / "s.toml"))
+    headline = fronted(front(answers, answers), told).sentence
+    assert (words in headline) == bool(part)
 
 
 def test_releases_of_the_scenario_that_are_not_entered_are_told(home, capsys):

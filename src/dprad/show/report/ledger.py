@@ -65,7 +65,14 @@ def _rounded(steps: tuple[Step, ...], parts: int) -> tuple[Step, ...]:
 
 
 def fronted(front: Front, standing: Standing) -> Front:
-    """The first page of a scenario, judged by all releases of its ledger if these are too many."""
+    """The first page of a scenario, judged by all releases of its ledger if these are too many;
+    it says what of the scenario changed since they were entered.
+    """
+    made = _fronted(front, standing)
+    return replace(made, sentence=" ".join([made.sentence, *standing.asked.notes]))
+
+
+def _fronted(front: Front, standing: Standing) -> Front:
     verdict = standing.verdict
     if front.state == "no":
         return front
