@@ -524,3 +524,42 @@ def test_zones_folds_values_of_enumerations_and_low_bits_of_whole_numbers():
     wide = lambda r, rng: int(rng.integers(0, 2**30)) * 2 + int(r)  # noqa: E731
     assert verdict(wide, bits=True).verdict == "violated"
     assert any("bits=True" in note for note in verdict(wide).notes)
+
+
+ZERO = (0.0, -0.0)
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda z, rng: ZERO[z],
+        lambda z, rng: [rng.laplace(), ZERO[z]],
+        lambda z, rng: {"count": ZERO[z], "sum": rng.laplace()},
+        lambda z, rng: np.r_[rng.laplace(size=70), ZERO[z]],
+        BlackBox(lambda z, rng: np.array(ZERO)[z], vectorised=True),
+        BlackBox(lambda z, rng: np.stack([rng.laplace(size=len(z)), np.array(ZERO)[z]], 1),
+                 vectorised=True),
+    ],
+)  # fmt: skip
+def test_the_sign_of_a_zero_is_seen(run):
+    result = verdict(run, 600)
+    assert result.verdict == "violated"
+    assert not any("the same" in note for note in result.notes)
+
+
+def test_zeros_are_counted_alike_alone_and_in_arrays():
+    """And signs that come by chance, as by rounding, are no violation."""
+    lines = [[0.0, 1.0], [-0.0, 0.0], [-0.0, -0.0], [2.0, 0.0]]
+    alone, together = Reader().rows(lines), Reader().rows(np.array(lines))
+    assert alone.keys == together.keys and len(set(alone.keys)) == 4
+    alone, together = Reader().rows([0.0, -0.0, 1.0]), Reader().rows(np.array([0.0, -0.0, 1.0]))
+    assert alone.keys == together.keys and len(set(alone.keys)) == 3
+    assert np.array_equal(alone.numbers, together.numbers, equal_nan=True)
+    refuted = sum(
+        verdict(
+            BlackBox(lambda z, rng: np.round(z + rng.laplace(size=len(z))), vectorised=True),
+            4000, rng=seed,
+        ).verdict == "violated"
+        for seed in range(5)
+    )  # fmt: skip
+    assert refuted == 0

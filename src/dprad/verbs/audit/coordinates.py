@@ -8,6 +8,7 @@ get the place of their lowest set bit: noise that is added in floating point lea
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,7 @@ import numpy as np
 
 from dprad.errors import records_shown
 from dprad.numerics.arrays import FloatArray, IntArray
+from dprad.verbs.audit.apart import Moments
 from dprad.verbs.audit.flatten import TOGETHER, coordinates, huge
 from dprad.verbs.audit.named import Into, Value
 
@@ -26,6 +28,8 @@ MOST, EVER, CHOOSE, EACH = 4096, 2**24, 48, 8
 BATCH, WIDE = 2**22, 2.0**20
 # What the form of an output is called, where it is not that of the first.
 FORM = "form of the output"
+# How many of the zeros of an output are negative; not there without any.
+ZEROS = "negative zeros"
 # Ends the name of a column of words: a word beside numbers (NaN is one) must not pass for a number.
 WORD = "\0"
 # Words of a coordinate from which, and the share of new ones with which, it tells too little.
@@ -56,8 +60,9 @@ class Rows:
 class Reader:
     """Turns outputs into rows, with the same coordinates for all of them."""
 
-    def __init__(self, bits: bool = False) -> None:
+    def __init__(self, bits: bool = False, signs: bool = True) -> None:
         self.bits = bits
+        self.signs = signs
         self.place: dict[str, tuple[int, int]] = {}  # of a coordinate, or of several: start, size
         self.width = 0
         self.form = ""  # of the first output
@@ -99,7 +104,8 @@ class Reader:
         self.settled = True
         if self.width <= MOST:
             return parts
-        apart = _Moments.of(self, parts, secret).apart()
+        tables = (table for p in parts for _, table in self.batches(p.raw))  # read again
+        apart = Moments.of(self.width, tables, secret).apart()
         self.chosen = np.sort(np.argsort(-apart, kind="stable")[:MOST])
         self.chose = len(secret)
         return [self.rows(p.raw) for p in parts]
@@ -119,11 +125,7 @@ class Reader:
 
     def notes(self) -> tuple[str, ...]:
         """What was not looked at."""
-        said = (
-            ["all outputs were the same (signs of zeros aside)"]
-            if self.seen and not self.varied
-            else []
-        )
+        said = ["all outputs were the same"] if self.seen and not self.varied else []
         if self.chosen is not None:
             said.append(
                 f"outputs hold {self.width:,} numbers: looked at were the {MOST:,} that differ "
@@ -144,7 +146,7 @@ class Reader:
     # -- how it reads ------------------------------------------------------------------------------
     def _rows(self, outputs: Any) -> Rows:
         if isinstance(outputs, tuple):  # of a composition: the parts side by side
-            several = [Reader().rows(o).numbers for o in outputs]
+            several = [Reader(signs=False).rows(o).numbers for o in outputs]
             table = np.concatenate(several, axis=1)
             self.left_out |= table.shape[1] > MOST
             return Rows(list(map(tuple, table.tolist())), table[:, :MOST], outputs)
@@ -165,17 +167,27 @@ class Reader:
             step = max(1, BATCH // max(1, self.width))
             for a in range(0, max(1, len(flat)), step):
                 some = flat[a : a + step].astype(float)
+                minus = ((some == 0) & np.signbit(some)).sum(axis=1)
+                keys, room = _keys(some, plain.ndim), (0, 0)
+                if self.signs and minus.any():
+                    room = self._room(ZEROS, 1)
+                    keys = [_signed(k, n) for k, n in zip(keys, minus.tolist(), strict=True)]
                 table = np.full((len(some), max(1, self.width)), np.nan)
                 table[:, places] = some[:, : len(places)]
-                yield _keys(some, plain.ndim), table
+                if room[1]:
+                    table[:, room[0]] = np.where(minus > 0, minus, np.nan)
+                yield keys, table
             return
         a = 0
         while a < len(outputs) or a == 0:
             step = max(1, BATCH // (16 * self.width)) if self.width else 1
             here = outputs[a : a + step]
             every = [self._formed(coordinates(o)) for o in here]
-            lines = _stacked([np.atleast_2d(self._line(row)) for row in every])
-            yield [_key(o, row) for o, row in zip(here, every, strict=True)], lines
+            minus = [_negative(row) if self.signs else 0 for row in every]
+            keys = [_signed(_key(o, r), n) for o, r, n in zip(here, every, minus, strict=True)]
+            for row, count in zip(every, minus, strict=True):
+                row |= {ZEROS: float(count)} if count else {}
+            yield keys, _stacked([np.atleast_2d(self._line(row)) for row in every])
             a += max(1, len(every))
 
     def _formed(self, row: Into) -> Into:
@@ -307,58 +319,20 @@ def _key(output: Any, row: Into) -> Any:
     return tuple(sorted(items, key=lambda item: item[0]))
 
 
-# -- which coordinates differ ----------------------------------------------------------------------
-@dataclass(slots=True, eq=False)
-class _Moments:
-    """Of every coordinate and secret: how often it was there, and the sums of it and its square."""
+def _negative(row: Into) -> int:
+    """How many zeros are negative."""
+    count = 0
+    for value in row.values():
+        if isinstance(value, float):
+            count += value == 0 and math.copysign(1.0, value) < 0
+        elif not isinstance(value, str):
+            count += int(np.count_nonzero((value == 0) & np.signbit(value)))
+    return count
 
-    calls: IntArray
-    times: FloatArray
-    sums: FloatArray
-    squares: FloatArray
 
-    @classmethod
-    def of(cls, reader: Reader, parts: list[Rows], secret: IntArray) -> _Moments:
-        """Of rows whose secrets are these. Their outputs are read again, some at a time."""
-        values, place = np.unique(secret, return_inverse=True)
-        shape = (len(values), reader.width)
-        found = cls(np.bincount(place), np.zeros(shape), np.zeros(shape), np.zeros(shape))
-        middle: Any = None
-        a = 0
-        for rows in parts:
-            for _, table in reader.batches(rows.raw):
-                if middle is None:
-                    middle = np.nan_to_num(table[0])
-                    middle = np.pad(middle, (0, reader.width - len(middle)))
-                for line in table:
-                    x = np.clip(line - middle[: len(line)], -1e100, 1e100)
-                    there, z = ~np.isnan(x), place[a]
-                    x = np.where(there, x, 0.0)
-                    found.times[z, : len(x)] += there
-                    found.sums[z, : len(x)] += x
-                    found.squares[z, : len(x)] += x * x
-                    a += 1
-        return found
-
-    def apart(self) -> FloatArray:
-        """How clearly each coordinate differs between secrets: its mean, its spread, or whether it
-        is there at all; in deviations, roughly.
-        """
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            times = np.maximum(self.times, 1.0)
-            mean = self.sums / times
-            spread = np.maximum(self.squares / times - mean**2, 0.0)
-            noise = np.sqrt((spread * times).sum(axis=0) / times.sum(axis=0))
-            root = np.sqrt(self.calls.min())
-            gap = np.ptp(mean, axis=0)
-            by_mean = np.where(gap > 1e-9 * np.abs(mean).max(axis=0), gap / noise * root, 0.0)
-            wide = np.sqrt(spread) + 1e-9 * noise
-            by_spread = np.log(wide.max(axis=0) / wide.min(axis=0)) * root
-            share = self.times / self.calls[:, None]
-            middle = share.mean(axis=0)
-            by_share = np.ptp(share, axis=0) / np.sqrt(middle * (1 - middle)) * root
-        each = np.stack([by_mean, by_spread, by_share])
-        return np.asarray(np.nan_to_num(each, nan=0.0, posinf=1e300).max(axis=0))
+def _signed(key: Any, minus: int) -> Any:
+    """Another key for an output with so many negative zeros."""
+    return (ZEROS, minus, key) if minus else key
 
 
 def part(outputs: Any, where: Any) -> Any:
