@@ -98,7 +98,8 @@ def _how_hard(result: Audit) -> str:
     lost = f" (delta = {result.delta:g})" if result.delta else ""
     found = (
         f"A violation with epsilon {above(result.would_find)} or more{lost} would have been found "
-        "if every call had shown it; one that shows rarely, or that was not learned, may be larger."
+        "if every call had shown it openly; one that shows rarely, that is hidden (see the notes), "
+        "or that was not learned, may be larger."
     )
     runs, wealth = result.wealth[-1] if result.wealth else (0, 0.0)
     needed = -math.log(1.0 - result.confidence)

@@ -359,7 +359,7 @@ def test_coordinates_have_names_and_grow():
         "keys of the output": "['a']", "length of a": 2.0, "a[0]": 1.0, "a[1]": 2.5,
     }  # fmt: skip
     reader = Reader()
-    one, two = reader.rows([[1.0], [2.0]]), reader.rows([[1.0, 5.0], [2.0]])
+    one, two = reader.rows([[1.0], [2.0]]), reader.rows([[1.0, 5.0], [2.0], [3.0, 4.0]])
     assert one.keys[0] == (1.0,) and two.keys[1] == (2.0,)
     assert two.numbers.shape[1] > one.numbers.shape[1]
     packed = Reader().rows(np.array([[1.0], [2.0]]))

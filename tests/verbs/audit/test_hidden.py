@@ -563,3 +563,44 @@ def test_zeros_are_counted_alike_alone_and_in_arrays():
         for seed in range(5)
     )  # fmt: skip
     assert refuted == 0
+
+
+# -- found by a seventeenth reader -----------------------------------------------------------------
+NOON = datetime(2030, 1, 1, 12)
+FRESH = {
+    "whole": lambda v, g: {int(g.integers(10**9)): v},
+    "few": lambda v, g: {int(g.integers(3000)): v},
+    "date": lambda v, g: {NOON + timedelta(seconds=int(g.integers(10**8))): v},
+    "uuid": lambda v, g: {UUID(int=int(g.integers(2**62))): v},
+    "pair": lambda v, g: {(int(g.integers(10**6)), "a"): v},
+    "user": lambda v, g: {f"u{g.integers(10**5):05d}": v},
+    "name": lambda v, g: {"".join(map(chr, 97 + g.integers(26, size=8))): v},
+    "inside": lambda v, g: {"a": {int(g.integers(10**9)): v}, "b": 1},
+    "column": lambda v, g: pd.DataFrame({int(g.integers(10**9)): [v]}),
+    "seventy": lambda v, g: {float(k): v for k in g.random(70)},
+    "json": lambda v, g: json.dumps({str(g.integers(3000)): v}),
+    "set": lambda v, g: {*g.random(12).tolist(), 9.0 + 0.5 * v + 0.1 * g.random()},
+    "large set": lambda v, g: {*g.random(80).tolist(), 9.0 + 0.5 * v + 0.1 * g.random()},
+    "set of text": lambda v, g: {*(f"x{k}" for k in g.integers(10**9, size=12)), f"z{v}"},
+}
+
+
+@pytest.mark.parametrize("make", FRESH.values(), ids=FRESH)
+def test_values_under_names_that_never_come_again_are_seen(make):
+    """A key was the name of its value, and a set of many was read by its first few."""
+    assert verdict(lambda z, rng: make(int(z), rng), 300, rng=1).verdict == "violated"
+    fair = [
+        audit(
+            lambda z, rng: make(int(z if rng.random() < 0.65 else 1 - z), rng),
+            claim=CLAIM, prior=Prior.uniform(2), trials=300, rng=seed,
+        ) for seed in range(2)
+    ]  # fmt: skip
+    assert all(result.verdict == "consistent" for result in fair)
+    assert all("openly" in str(result) for result in fair)
+
+
+def test_names_that_come_once_take_no_room():
+    reader = Reader()
+    for k in range(50):
+        rows = reader.rows([{"a": 1.0, 10**6 + k: 2.0}, {"a": 1.0, 7: 3.0}])
+    assert rows.numbers.shape[1] < 20

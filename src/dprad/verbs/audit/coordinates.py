@@ -18,12 +18,15 @@ import numpy as np
 from dprad.errors import records_shown
 from dprad.numerics.arrays import FloatArray, IntArray
 from dprad.verbs.audit.apart import Moments
-from dprad.verbs.audit.flatten import TOGETHER, coordinates, huge
+from dprad.verbs.audit.flatten import KEYS, coordinates, huge
 from dprad.verbs.audit.named import Into, Value
+from dprad.verbs.audit.pieces import TOGETHER
 
 # Most coordinates that are learned from, most that these are chosen from, and the calls that choose
 # (in all, and of each record).
 MOST, EVER, CHOOSE, EACH = 4096, 2**24, 48, 8
+# Names of coordinates that are remembered.
+SEEN = 2**20
 # Numbers that are looked at together, at most, and from where whole numbers have low bits, too.
 BATCH, WIDE = 2**22, 2.0**20
 # What the form of an output is called, where it is not that of the first.
@@ -66,12 +69,16 @@ class Reader:
         self.place: dict[str, tuple[int, int]] = {}  # of a coordinate, or of several: start, size
         self.width = 0
         self.form = ""  # of the first output
+        self.keyed: set[str] = set()  # the keys of its mappings
         self.words: dict[str, int] = {}
         self.told: dict[str, list[int]] = {}  # words of a coordinate, and new ones
         self.floating = False  # whether an output has had many digits
         self.seen: list[Any] = []  # the first output
         self.varied = False  # whether another one has come
         self.settled = False
+        self.fixed = False  # no more coordinates
+        self.varies = False  # whether a first output has its coordinates
+        self.once: set[str] = set()  # coordinates seen since, and most of them
         self.chosen: IntArray | None = None
         self.chose = 0  # by how many calls
         self.left_out = False
@@ -104,6 +111,7 @@ class Reader:
         self.settled = True
         if self.width <= MOST:
             return parts
+        self.fixed = True
         tables = (table for p in parts for _, table in self.batches(p.raw))  # read again
         apart = Moments.of(self.width, tables, secret).apart()
         self.chosen = np.sort(np.argsort(-apart, kind="stable")[:MOST])
@@ -182,7 +190,7 @@ class Reader:
         while a < len(outputs) or a == 0:
             step = max(1, BATCH // (16 * self.width)) if self.width else 1
             here = outputs[a : a + step]
-            every = [self._formed(coordinates(o)) for o in here]
+            every = [self._formed(coordinates(o), o) for o in here]
             minus = [_negative(row) if self.signs else 0 for row in every]
             keys = [_signed(_key(o, r), n) for o, r, n in zip(here, every, minus, strict=True)]
             for row, count in zip(every, minus, strict=True):
@@ -190,11 +198,17 @@ class Reader:
             yield keys, _stacked([np.atleast_2d(self._line(row)) for row in every])
             a += max(1, len(every))
 
-    def _formed(self, row: Into) -> Into:
-        """With its form as a coordinate, if that is unusual."""
-        self.form = self.form or row.form
+    def _formed(self, row: Into, output: Any) -> Into:
+        """With its form as a coordinate, if that is not that of the first output; and by place,
+        too, what has other keys.
+        """
+        if not self.form:
+            self.form, self.keyed = row.form, row.keyed
         if row.form != self.form:
             row[FORM] = row.form
+        if not row.keyed <= self.keyed:
+            placed = coordinates(output, by_place=True)
+            row |= {name: value for name, value in placed.items() if name not in row}
         return row
 
     def _columns(self, size: int, dimensions: int) -> IntArray:
@@ -224,7 +238,7 @@ class Reader:
         if found is not None:
             return found[0], min(found[1], size)
         most = MOST if self.settled else EVER
-        room = 0 if self.chosen is not None else min(size, most - self.width)
+        room = 0 if self.fixed else min(size, most - self.width)
         if room < size:
             self.left_out = True
         if room <= 0:
@@ -237,8 +251,9 @@ class Reader:
         """All coordinates of an output. O(their number)."""
         columns = [(n + WORD if isinstance(v, str) else n, n, v) for n, v in row.items()]
         for column, _, value in columns:
-            if column not in self.place:
+            if column not in self.place and not self._new(column):
                 self._room(column, 1 if isinstance(value, float | str) else len(value))
+        self.varies = True
         line: Any = [np.nan] * max(1, self.width)
         many = []
         for column, name, value in columns:
@@ -253,6 +268,16 @@ class Reader:
         for name, values in many:
             line = self._fill(line, name, values)
         return line
+
+    def _new(self, column: str) -> bool:
+        """Whether it has not been seen before: one that comes once only tells nothing. All of the
+        first output get room.
+        """
+        named = self.varies and column not in (FORM, ZEROS)
+        new = named and column not in self.once and len(self.once) < SEEN
+        if new:
+            self.once.add(column)
+        return new
 
     def _fill(self, line: FloatArray, name: str, values: FloatArray) -> FloatArray:
         """Put many numbers into a line; those beyond the room they had so far come after all."""
@@ -269,7 +294,8 @@ class Reader:
     def _number(self, name: str, value: Value) -> Any:
         if not isinstance(value, str):
             return value
-        told = self.told.setdefault(name, [0, 0]) if name != FORM else [0, 0]
+        apart = name == FORM or name.startswith(KEYS)  # looked into elsewhere
+        told = [0, 0] if apart else self.told.setdefault(name, [0, 0])
         told[0] += 1
         at = self.words.get(value)
         if at is None:

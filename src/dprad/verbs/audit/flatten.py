@@ -12,7 +12,6 @@ from __future__ import annotations
 import dataclasses
 import enum
 import itertools
-import re
 from collections.abc import Mapping
 from datetime import date, time, timedelta
 from decimal import Decimal
@@ -24,29 +23,23 @@ import numpy as np
 
 from dprad.errors import DpradError, kind
 from dprad.numerics.arrays import FloatArray
-from dprad.verbs.audit import notation
 from dprad.verbs.audit.named import Into, put
+from dprad.verbs.audit.pieces import ENDS, TOGETHER, block_of, bytes_of, number_of, text_of
 
+# What the coordinate with the keys of a mapping is called.
+KEYS = "keys of "
 # How deep an output may be nested.
 DEEPEST = 20
-# Numbers from which an array is kept together, and pieces counted from the end of a text.
-TOGETHER, ENDS = 65, 8
 
 # What an enumeration may stand for.
 _PLAIN = bool | int | float | str | bytes | None
 
 
-# Numbers, words, names with digits in them, white space (one blank is left out), other signs.
-_PIECES = re.compile(
-    r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?(?![^\W_])"
-    r"|[^\W0-9_]+(?![0-9_])|\w+| (?=\S)|\s+|."
-)
-_LIKE_DATA = re.compile(r"[0-9]{6}|[0-9]\.[0-9]")
-
-
-def coordinates(output: Any) -> Into:
-    """The named coordinates of one output."""
-    into = Into()
+def coordinates(output: Any, *, by_place: bool = False) -> Into:
+    """The named coordinates of one output; of mappings and tables by the place of each key, not by
+    the key, if that is asked for.
+    """
+    into = Into(by_place)
     try:
         _flatten(output, "", into, 0)
     except (TypeError, AttributeError):  # it only looks like a table, or an array
@@ -74,32 +67,32 @@ def _flatten(thing: Any, name: str, into: Into, depth: int) -> None:
     if thing is None:
         put(into, here, "None")
     elif isinstance(thing, str):
-        _text(str(thing), name, into, depth)
+        inside = text_of(str(thing), name, into)
+        if inside is not None:
+            _flatten(inside, name, into, depth + 1)
     elif isinstance(thing, bytes):
-        _bytes(bytes(thing), name, into, depth)
+        inside = bytes_of(bytes(thing), name, into)
+        if inside is not None:
+            _flatten(inside, f"{here} as text", into, depth + 1)
     elif isinstance(thing, enum.Enum):
         put(into, here, str(thing.name))
         into.note(repr(thing.value) if isinstance(thing.value, _PLAIN) else "")
     elif isinstance(thing, Decimal | Fraction | date | time | timedelta | UUID):
-        _text(str(thing), name, into, depth)
+        text_of(str(thing), name, into)
         into.note((getattr(thing, "tzname", str)(), getattr(thing, "fold", 0)))
     elif isinstance(thing, complex | np.complexfloating):
-        _number(thing.real, f"{here}.real", into)
-        _number(thing.imag, f"{here}.imag", into)
+        number_of(thing.real, f"{here}.real", into)
+        number_of(thing.imag, f"{here}.imag", into)
     elif isinstance(thing, np.void):
         names = thing.dtype.names
-        inside: Any = {n: thing[n] for n in names} if names else thing.tobytes()
+        inside = {n: thing[n] for n in names} if names else thing.tobytes()
         _flatten(inside, name, into, depth + 1)
     elif isinstance(thing, bool | int | float | np.generic):
-        _number(thing, here, into)
+        number_of(thing, here, into)
     elif isinstance(thing, Mapping):
         _mapping(thing, name, into, depth)
     elif isinstance(thing, set | frozenset):
-        put(into, f"length of {whole}", float(len(thing)))
-        for part in thing:
-            put(into, f"{here}:{part!r}", 1.0)
-        for i, part in enumerate(sorted(thing, key=repr)[:ENDS]):
-            _flatten(part, f"{here}:[{i}]", into, depth + 1)
+        _set(thing, here, into, depth)
     elif dataclasses.is_dataclass(thing) and not isinstance(thing, type):
         for field in dataclasses.fields(thing):
             _flatten(getattr(thing, field.name), f"{here}.{field.name}", into, depth + 1)
@@ -129,155 +122,37 @@ def _exact(numbers: Any) -> FloatArray | None:
 
 
 def _mapping(thing: Any, name: str, into: Into, depth: int) -> None:
-    """Values by key; and the keys in their order. Where they are few, one that looks like data is
-    no name.
-    """
-    keys, few = list(thing), len(thing) < TOGETHER
+    """Values by key, and the keys in their order; or both by their place."""
+    keys = list(thing)
     for key in keys:
         into.note(f"key of {type(key).__qualname__}")
-    put(into, f"keys of {name or 'the output'}", repr([str(k) for k in keys]))
-    for i, key in enumerate(keys):
-        if few and isinstance(key, float | str) and _LIKE_DATA.search(str(key)):
-            called = f"#{i}"
-            _flatten(key, f"{name}.key {i}", into, depth + 1)
-        elif isinstance(key, str):
+    said = repr([str(k) for k in keys])
+    into.keyed.add(said)
+    if into.by_place:
+        _flatten(keys, f"{name}.keys by place", into, depth)
+        _flatten([thing[key] for key in keys], f"{name}.values by place", into, depth)
+        return
+    put(into, f"{KEYS}{name or 'the output'}", said)
+    for key in keys:
+        if isinstance(key, str):
             called = key if key.isidentifier() else repr(key)
         else:
             called = str(key) if isinstance(key, int) else f"<{key!r}>"
         _flatten(thing[key], f"{name}.{called}" if name else called, into, depth + 1)
-    if few and sorted(map(str, keys)) != [str(k) for k in keys]:
-        for i, key in enumerate(keys):
-            put(into, f"{name}.key {i} in order", str(key))
 
 
-# -- text and bytes --------------------------------------------------------------------------------
-def _text(text: str, name: str, into: Into, depth: int) -> None:
-    """A single word as it is; JSON by what it holds; else numbers and words by their place."""
-    here, whole = name or "output", name or "the output"
-    if text.isalpha():
-        put(into, here, text)
-        return
-    into.note("".join(map(_sort, _PIECES.findall(text))))
-    if text.lstrip()[:1] in ("{", "["):
-        try:
-            inside = notation.loads(text)
-        except (ValueError, RecursionError):
-            pass
-        else:
-            put(into, f"length of {whole}", float(len(text)))
-            _flatten(inside, name, into, depth + 1)
-            return
-    pieces = [p for p in _PIECES.findall(text) if p != " "]
-    if len(pieces) != 1:
-        put(into, f"length of {whole}", float(len(text)))
-        put(into, f"pieces of {whole}", float(len(pieces)))
-    for i, piece in enumerate(pieces):
-        _piece(piece, here if len(pieces) == 1 else f"{here}~{i}", into)
-    for i, piece in enumerate(pieces[:-1][: -ENDS - 1 : -1] if len(pieces) > 2 else (), start=2):
-        _piece(piece, f"{here}~-{i}", into)
-    if len(pieces) > 2:
-        _piece(pieces[-1], f"{here}~-1", into)
-    if text:
-        put(into, f"end of {whole}", text[-1])
+def _set(thing: Any, here: str, into: Into, depth: int) -> None:
+    """Which elements there are, and these in their order: numbers by size, others as text."""
+    for part in thing:
+        put(into, f"{here}:{part!r}", 1.0)
+    numbers = all(isinstance(part, int | float) for part in thing)
+    ordered = sorted(thing) if numbers else sorted(thing, key=repr)
+    _flatten(ordered, f"{here}:in order", into, depth)
+    for i, part in enumerate(ordered[: -ENDS - 1 : -1], start=1):
+        _flatten(part, f"{here}:[-{i}]", into, depth + 1)
 
 
-def _sort(piece: str) -> str:
-    """What a piece of a text is: a number (by its notation), a word, or the sign that it is."""
-    if piece[-1] in "0123456789." and piece.strip(".+-"):
-        return "0" + re.sub(r"^-|[0-9]", "", piece[:1]) + re.sub(r"[-+0-9]", "", piece[1:])
-    return "w" if piece[0].isalnum() or piece[0] == "_" else piece
-
-
-def _piece(piece: str, here: str, into: Into) -> None:
-    try:
-        number = int(piece) if piece.lstrip("+-").isdecimal() else float(piece)
-        if piece[-1] in "0123456789.":
-            _number(number, here, into)
-            if notation.unusual(piece, number):
-                _notation(piece, here, into)
-            return
-    except ValueError:
-        pass
-    if len(piece) == 1 or not any(c.isdigit() or c == "_" for c in piece):
-        put(into, here, piece)
-        return
-    _signs(piece, here, into)
-
-
-def _signs(piece: str, here: str, into: Into) -> None:
-    """Letters and digits, each by its place."""
-    put(into, f"length of {here}", float(len(piece)))
-    for i, sign in enumerate(piece):
-        put(into, f"{here}/{i}", sign)
-    for i, sign in enumerate(piece[: -ENDS - 1 : -1], start=1):
-        put(into, f"{here}/-{i}", sign)
-
-
-def _notation(piece: str, here: str, into: Into) -> None:
-    """How a number is written, unless as usual; and its digits, if a float would lose some."""
-    put(into, f"notation of {here}", notation.pattern(piece))
-    if sum(sign.isdigit() for sign in piece) > notation.KEPT:
-        _signs(piece, f"digits of {here}", into)
-
-
-def _bytes(raw: bytes, name: str, into: Into, depth: int) -> None:
-    """Text if it is text, else each byte by its place, from the front and from the end."""
-    here, whole = name or "output", name or "the output"
-    try:
-        text = raw.decode()
-        if raw and text.isprintable():
-            _text(text, f"{here} as text", into, depth)
-            if len(raw) > len(text) or text.lstrip()[:1] in ("{", "["):
-                return
-    except UnicodeDecodeError:
-        pass
-    put(into, f"bytes of {whole}", float(len(raw)))
-    _block(np.frombuffer(raw, dtype=np.uint8).astype(float), f"{here} as bytes", into)
-    for i, byte in enumerate(raw[: -ENDS - 1 : -1], start=1):
-        put(into, f"{here} as bytes[-{i}]", float(byte))
-
-
-# -- numbers and arrays ----------------------------------------------------------------------------
-def _number(thing: Any, here: str, into: Into) -> None:
-    if isinstance(thing, np.datetime64 | np.timedelta64):
-        put(into, f"unit of {here}", str(thing.dtype))
-        thing = int(thing.astype(np.int64))
-    if isinstance(thing, int | np.integer) and abs(int(thing)) >= 2**53:
-        _large(int(thing), here, into)
-        return
-    try:
-        value = float(thing)
-    except (TypeError, ValueError, OverflowError):
-        put(into, here, str(thing))
-        return
-    put(into, here, value if value == value else "NaN")
-    if isinstance(thing, notation.Written):
-        _notation(thing.text, here, into)
-
-
-def _large(whole: int, here: str, into: Into) -> None:
-    """A whole number that a float would round: as a word, about, and what is missing then."""
-    put(into, here, hex(whole))
-    try:
-        about = float(whole)
-    except OverflowError:
-        about = float("inf") if whole > 0 else float("-inf")
-        put(into, f"{here} about", about)
-        put(into, f"{here} rest", float(abs(whole) % 2**53))
-        return
-    put(into, f"{here} about", about)
-    put(into, f"{here} rest", float(whole - int(about)))
-
-
-def _block(numbers: FloatArray, name: str, into: Into) -> None:
-    """Numbers one by one, or together if there are many."""
-    if numbers.size >= TOGETHER:
-        put(into, f"{name}[]", numbers)
-        return
-    for i, v in enumerate(numbers.tolist()):
-        put(into, f"{name}[{i}]", v if v == v else "NaN")
-
-
+# -- of other libraries ---------------------------------------------------------------------------
 def _other(thing: Any, name: str, into: Into, depth: int) -> None:
     """Arrays, tensors, tables and models of other libraries."""
     state = getattr(thing, "state_dict", None)
@@ -305,9 +180,10 @@ def _other(thing: Any, name: str, into: Into, depth: int) -> None:
         table = {c: np.asarray(thing[c]) for c in columns}
         if len(table) < len(columns):
             raise DpradError("run returned a table in which two columns have the same name.")
-        for c in columns:
-            _categories(thing[c], f"{whole}.{c}", into, depth)
-            _gaps(thing[c], f"{name}.{c}", into, depth)
+        for i, c in enumerate(columns):
+            called = f"column {i} by place" if into.by_place else c
+            _categories(thing[c], f"{whole}.{called}", into, depth)
+            _gaps(thing[c], f"{name}.{called}", into, depth)
         _flatten(table, name, into, depth + 1)
         return
     _labels(thing, name, into, depth)
@@ -322,7 +198,7 @@ def _other(thing: Any, name: str, into: Into, depth: int) -> None:
     into.note(repr(array.dtype))
     if array.dtype.kind in "iufb" and not huge(array):
         put(into, f"shape of {whole}", repr(array.shape))
-        _block(array.reshape(-1).astype(float), name, into)
+        block_of(array.reshape(-1).astype(float), name, into)
         return
     if array.dtype.kind in "mM":
         put(into, f"unit of {whole}", str(array.dtype))

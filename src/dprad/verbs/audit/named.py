@@ -11,10 +11,14 @@ Value = float | str | FloatArray
 
 
 class Into(dict[str, Value]):
-    """Coordinates by name, and the form of the output that they are read from."""
+    """Coordinates by name, the form of the output that they are read from, and the keys of each of
+    its mappings; whether these are named by place.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, by_place: bool = False) -> None:
         super().__init__()
+        self.by_place = by_place
+        self.keyed: set[str] = set()
         self._seen: list[str] = []
 
     def note(self, trait: object) -> None:
