@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 
 import dprad
-from dprad import ApproxDP, GaussianDP, Prior, PureDP, Threat, assess, calibrate
+from dprad import ApproxDP, GaussianDP, Ledger, Prior, PureDP, Threat, assess, calibrate
 from dprad.mechanisms import GRR, Composed, Gaussian
+from dprad.model.groups import part
 from dprad.model.verdicts import judge
 from dprad.show import scenario
 from dprad.show.cli import main
 from dprad.show.report.page import html_of, page_of
+from dprad.show.report.published import drawn
 from dprad.show.scenario.advice import advice
 from dprad.show.scenario.answers import together
 from dprad.show.scenario.file import parse
@@ -555,6 +557,61 @@ def test_one_attacker_is_accepted_as_one(capsys):
     assert "\nAccepted. " in capsys.readouterr().out
 
 
+def test_columns_and_near_guesses_that_nobody_asked_about(tmp_path, capsys):
+    """Options are told what scenarios are: which columns are read and not guessed, and that a
+    number must be guessed exactly.
+    """
+    people = tmp_path / "people.csv"
+    rows = [f"{'ill' if k % 7 else 'well'},{k % 7 // 4},{100 * (k % 50)}" for k in range(1000)]
+    people.write_text("health,smoker,income\n" + "\n".join(rows))
+    grr = ["--mechanism", "grr", "--query", "health", "--data", str(people), "--target", "smoker"]
+    other = "No attacker asked about guesses 'health', which is read by a release."
+    for form in ("text", "markdown", "junit", "sarif"):
+        asked = [*grr, "--epsilon", "8", "--max-risk", "0.2", "--format", form]
+        assert code(["assess", *asked]) == 0
+        said = capsys.readouterr().out
+        assert other in said and "Accepted for this attacker only" in said
+    assert code(["calibrate", *grr, "--max-risk", "0.01"]) == 0 and other in capsys.readouterr().out
+    noise = ["--mechanism", "laplace", "--data", str(people), "--columns", "income"]
+    exact, near = [*noise, "--target", "income"], ["--loss", "absolute", "--eta", "300"]
+    told = "must guess 'income' exactly"
+    assert code(["assess", *exact, "--epsilon", "9", "--max-risk", "0.15"]) == 0
+    assert told in capsys.readouterr().out
+    assert code(["assess", *exact, *near, "--epsilon", "9", "--max-risk", "0.15"]) == 1
+    said = capsys.readouterr().out
+    assert told not in said and "()" not in said
+    file = tmp_path / "s.toml"
+    file.write_text(
+        'title = "t"\n[population]\ndata = "people.csv"\ncolumns = ["income"]\n'
+        "[accepted]\nrisk = 0.15\n"
+        '[[threats]]\nname = "a"\ntarget = ["income"]\n'
+        '[[releases]]\nname = "b"\nmechanism = "laplace"\nepsilon = 9\n'
+    )
+    assert code(["assess", str(file)]) == 0
+    said = capsys.readouterr().out
+    assert told in said and "Accepted for the attackers of the scenario only" in said
+    file.write_text(file.read_text().replace("[[rel", 'loss = "absolute"\neta = 3\n[[rel'))
+    assert code(["assess", str(file)]) == 0
+    said = capsys.readouterr().out
+    assert told not in said and "\nAccepted. " in said
+
+
+def test_the_figure_of_a_plan_is_rounded(tmp_path):
+    ledger = Ledger(tmp_path / "l")
+    ledger.add(GRR(epsilon=0.3, size=2), name="r", date="2030-01-01")
+    asked = {"prior": Prior.from_counts({0: 3.0, 1: 7.0}), "max_risk": 0.6}
+    for worst, parts in ((False, 100), (True, 20)):
+        plan = ledger.plan(releases=6, worst=worst, **asked)
+        exact, shown = [r for _, r in plan.curve], [r for _, r in drawn(plan).curve]
+        assert exact == sorted(exact) != shown
+        assert all(s >= e for s, e in zip(shown, exact, strict=True))
+        assert [parts * s for s in shown] == pytest.approx([round(parts * s) for s in shown])
+
+
+def test_a_share_is_a_number():
+    assert [part(s) for s in (1.0, 0.996, 0.123456, 0.00123)] == ["100%", "100%", "12%", "0.12%"]
+
+
 def test_a_file_that_nobody_named_is_not_replaced(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     file = Path("report.html")
@@ -589,7 +646,7 @@ def test_noise_for_each_release_alone_is_not_told_as_noise_for_all(tmp_path, cap
     code(["calibrate", str(file)])
     said = capsys.readouterr().out
     assert "Cannot be relied on: Not checked." in said
-    assert "No attacker in the scenario guesses 'diagnosis'" in said
+    assert "No attacker asked about guesses 'diagnosis'" in said
 
 
 def test_a_limit_that_accepts_everything_says_so(capsys):

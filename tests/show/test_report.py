@@ -263,7 +263,7 @@ risk = 0.1
     asked = scenario.load(_written(tmp_path / "a.toml", text))
     answers = scenario.answer(asked, plans=False, audits=False)
     assert answers.unasked == (
-        "No attacker in the scenario guesses 'diagnosis', which is read by a release."
+        "No attacker asked about guesses 'diagnosis', which is read by a release."
     )
     assert answers.to_dict()["unasked"] == answers.unasked
     said = html.unescape(html_of(answers))
@@ -293,7 +293,7 @@ def test_whom_it_was_not_decided_for_is_said_wherever_it_is_accepted(form, tmp_p
         "query = 'diagnosis'\n[accepted]\nrisk = 0.1\n",
     )
     narrow = "Accepted for the attackers of the scenario only"
-    unasked = "No attacker in the scenario guesses 'diagnosis', which is read by a release."
+    unasked = "No attacker asked about guesses 'diagnosis', which is read by a release."
 
     def said(*arguments):
         with pytest.raises(SystemExit) as done:

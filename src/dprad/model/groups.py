@@ -112,10 +112,15 @@ def _row(group: Group) -> tuple[str, ...]:
     bound = group.kind == "upper-bound"
     return (
         named(group.name),
-        f"{100 * group.share:.2g}%",
+        part(group.share),
         explain.bounded(group.rad, group.interval, group.kind),
         f"at most {explain.above(group.worst)}" if bound else explain.nearest(group.worst),
     )
+
+
+def part(share: float) -> str:
+    """A share in percent, to two digits."""
+    return f"{float(f'{100 * share:.2g}'):g}%"
 
 
 def named(name: Any) -> str:

@@ -74,9 +74,10 @@ class Verdict:
             return f"The extra risk {whose} stays within the accepted {self.limit:g}.{every}"
         if self.outcome == "exceeded":
             verb = "is" if known else "may be as high as"
+            whom = f" ({self.attacker})" if self.attacker else ""
             return (
                 f"The extra risk {whose} {verb} {explain.above(value)}, above the accepted "
-                f"{self.limit:g} ({self.attacker})."
+                f"{self.limit:g}{whom}."
             )
         unsure = f"Whether the extra risk {whose} stays within the accepted {self.limit:g}"
         if self.risk.doubts:
@@ -123,7 +124,7 @@ def headed(verdict: Verdict, unasked: str) -> str:
 
 def narrow(unasked: str) -> str:
     """The word for a limit that is kept, where this is said with it."""
-    return ALONE if unasked == ONE else NARROW
+    return ALONE if unasked.startswith(ONE) else NARROW
 
 
 def broken(refuted: Sequence[str]) -> str:

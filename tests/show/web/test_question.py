@@ -193,4 +193,4 @@ def test_the_page_says_whom_it_was_not_decided_for():
     assert found.verdict.outcome == "accepted"
     assert "Accepted for the attackers of the scenario only" in str(verdict(found))
     said = html.unescape(str(answered(found)))
-    assert "No attacker in the scenario guesses 'diagnosis'" in said
+    assert "No attacker asked about guesses 'diagnosis'" in said

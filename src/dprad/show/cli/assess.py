@@ -97,7 +97,7 @@ def assess(
     """
     import dprad
     from dprad.model import explain
-    from dprad.model.verdicts import ONE, headed, judge, ranked, upper
+    from dprad.model.verdicts import headed, judge, ranked, upper
 
     if form != "text":
         without(
@@ -144,10 +144,12 @@ def assess(
         for name, each in attackers
     ]
     verdict = None if max_risk is None else judge(cases, max_risk, worst=worst)
+    made = table or (mechanism, chosen)
+    unasked = options.unasked(attackers, prior, *made, read)
     if form != "text":
         from dprad.show.cli.formats import of_cases, written
 
-        show(written(of_cases(cases, verdict, mechanism or (table or ["the promise"])[0]), form))
+        show(written(of_cases(cases, verdict, made[0] or "the promise", unasked), form))
         return 0 if verdict is None else verdict.code
     name, risk = max(cases, key=lambda case: upper(case[1], worst=worst))
     groups = None
@@ -158,6 +160,7 @@ def assess(
     if json:
         plain = risk.to_dict() | {"max_risk": max_risk}
         plain["verdict"] = None if verdict is None else verdict.to_dict()
+        plain["unasked"] = unasked
         plain["attackers"] = [{"attacker": n, "risk": r.to_dict()} for n, r in cases if n]
         show_json(plain | ({} if groups is None else groups.to_dict()))
         return code
@@ -167,8 +170,8 @@ def assess(
     if groups is not None:
         show(f"\n{groups}")
     if verdict is not None:
-        unasked = "" if all(name for name, _ in cases) else ONE
-        show(f"\n{headed(verdict, unasked)}. {verdict} {unasked}".rstrip())
+        show(f"\n{headed(verdict, unasked)}. {verdict}")
+    options.tell(unasked, whole=verdict is not None and verdict.outcome == "accepted")
     return code
 
 

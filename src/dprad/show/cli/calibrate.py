@@ -134,14 +134,16 @@ def calibrate(
         family, turned = _noise(mechanism or "", given, prior, threat, read)
     asked = {"prior": prior, "query": read}
     plan, cases = _for_all(attackers, family, turned | {"worst": worst}, max_risk, asked)
+    unasked = options.unasked(attackers, prior, *(table or (mechanism, {})), read)
     if json:
         named = [{"attacker": name, "risk": risk.to_dict()} for name, risk in cases if name]
-        show_json(plan.to_dict() | {"attackers": named})
+        show_json(plan.to_dict() | {"attackers": named, "unasked": unasked})
         return 0
     public = population.public or options.asks(read, prior)
     show(str(plan) if mechanism not in FAMILIES else _text(plan, str(mechanism), given, public))
     if len(cases) > 1:
         show("\n".join(["", "It is enough for every one of these attackers:", *ranked(cases)]))
+    options.tell(unasked)
     return 0
 
 

@@ -17,7 +17,7 @@ import dprad
 from dprad.errors import DpradError
 from dprad.model import explain
 from dprad.model.results import Risk
-from dprad.model.verdicts import ONE, Verdict, headed, judge, narrow
+from dprad.model.verdicts import Verdict, headed, judge, narrow
 from dprad.show.cli.output import clean
 from dprad.show.report.evidence.facts import TOGETHER, row, rows, sentence
 from dprad.show.report.evidence.text import plain, span, table
@@ -56,7 +56,9 @@ def of_answers(answers: Answers, file: Path) -> Judged:
     return Judged(title, answers.verdict, rows(answers), file, lines, answers.unasked)
 
 
-def of_cases(cases: Sequence[tuple[str, Risk]], verdict: Verdict | None, release: str) -> Judged:
+def of_cases(
+    cases: Sequence[tuple[str, Risk]], verdict: Verdict | None, release: str, unasked: str
+) -> Judged:
     """Attackers of one release, from options; who has no name is described."""
     found = []
     for name, risk in cases:
@@ -66,7 +68,6 @@ def of_cases(cases: Sequence[tuple[str, Risk]], verdict: Verdict | None, release
         found.append(
             {"release": release} | row(name or explain.attacker(risk.threat), risk, outcome)
         )
-    unasked = "" if all(name for name, _ in cases) else ONE
     return Judged("What does epsilon mean here?", verdict, found, unasked=unasked)
 
 

@@ -342,8 +342,9 @@ def plan(
         from dprad.runtime.writing import write
         from dprad.show.plots import plot_plan
         from dprad.show.plots.style import svg
+        from dprad.show.report.published import drawn
 
-        figure = svg(lambda ax: plot_plan(made, ax), label="joint risk")
+        figure = svg(lambda ax: plot_plan(drawn(made), ax), label="joint risk")
         write(out, figure, inputs=ledger.files)
     if json:
         show_json(made.to_dict())

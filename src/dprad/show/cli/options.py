@@ -309,6 +309,39 @@ def attackers(
     return [("", feared.threat())]
 
 
+def unasked(
+    attackers: list[tuple[str, Threat]],
+    prior: Prior,
+    mechanism: str | None,
+    numbers: Any,
+    query: Any,
+) -> str:
+    """What else could be asked about, where one attacker was described; nothing with a set of
+    them. O(m log m).
+    """
+    from dprad.game.question import Question
+    from dprad.model.verdicts import ONE
+    from dprad.show.scenario.release import Release, unasked
+
+    name, threat = attackers[0]
+    if name:
+        return ""
+    if prior.kind != "finite" or mechanism == "dpsgd":
+        return ONE
+    release = Release("", mechanism, numbers, query)
+    return f"{ONE} {unasked([release], [Question.of(prior, threat)])}".rstrip()
+
+
+def tell(unasked: str, *, whole: bool = False) -> None:
+    """Print it; unless whole, without its first sentence, which the risk has said already."""
+    from dprad.model.verdicts import ONE
+    from dprad.show.cli.output import show
+
+    said = unasked if whole else unasked.removeprefix(ONE).lstrip()
+    if said:
+        show(f"\n{said}")
+
+
 def listed(names: str | None, option: str) -> list[str] | None:
     """Names separated by commas."""
     if names is None:

@@ -208,10 +208,12 @@ def _curve(
     """
     step = max(1, math.ceil(count / POINTS))
     points = sorted({*range(0, count + 1, step), count})
-    result, kept, held = [], 0, True
+    result: list[tuple[int, float]] = []
+    kept, held = 0, True
     for k in steps("points of the curve", points):
         cases = joint([*counted, *(_at(base, 1.0, j) for j in range(k))], asked, ROUGH, own=False)
-        result.append((k, upper(cases[0][1], worst=asked.worst)))
+        most = upper(cases[0][1], worst=asked.worst)
+        result.append((k, max(most, result[-1][1] if result else 0.0)))  # more never tell less
         held = held and _kept(cases, asked)
         kept = k if held else kept
     return tuple(result), kept

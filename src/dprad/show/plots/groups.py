@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dprad.model import explain
-from dprad.model.groups import named
+from dprad.model.groups import named, part
 from dprad.show.plots.style import COLOURS, INK, axis, plain
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def plot_groups(groups: Groups, ax: Any = None) -> Any:
                     va="center", fontsize=9)  # fmt: skip
     average = explain.number(groups.overall)
     ax.axvline(groups.overall.rad, color=COLOURS[1], linestyle="--", label=f"average: {average}")
-    ax.set_yticks(at, [f"{plain(named(g.name), 32)} ({100 * g.share:.2g}%)" for g in shown])
+    ax.set_yticks(at, [f"{plain(named(g.name), 32)} ({part(g.share)})" for g in shown])
     more = len(groups) - len(shown)
     ax.set_xlabel("extra risk" + (f" ({more:,} more groups not shown)" if more else ""))
     longest = max(len(label) for label in labels)  # room for the numbers beside the bars

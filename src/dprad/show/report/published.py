@@ -149,6 +149,12 @@ def _down(value: float) -> float:
     return math.floor(value * 100) / 100 if math.isfinite(value) else value
 
 
+def drawn(plan: Any) -> Any:
+    """A plan of a ledger whose curve has the rounded risks."""
+    up = coarse if plan.asked.worst else _up
+    return replace(plan, curve=tuple((k, up(risk)) for k, risk in plan.curve))
+
+
 def _up(value: float) -> float:
     """Up to hundredths; what is next to nothing is less than one."""
     return min(1.0, math.ceil(value * 100 - 1e-9) / 100)

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from dprad.errors import DpradError
 from dprad.exact import Sampling
 from dprad.game.question import Question
@@ -22,6 +24,8 @@ from dprad.verbs.calibrate import turned
 from dprad.verbs.dial import Dial
 
 Numbers = dict[str, Any]
+# What mechanisms read that add noise to numbers; and up to so many of these are like categories.
+NOISY, FEW = ("numbers", "range"), 10
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,6 +91,15 @@ class Release:
         said += [part.name for text in asked for part in comparisons(text)]
         return tuple(name for name in _texts(said) if name in prior.columns)
 
+    def read_as_numbers(self, prior: Prior, targets: Sequence[str]) -> tuple[str, ...]:
+        """The columns that it reads as numbers; without a query, what attackers are after."""
+        if self.mechanism in catalogue.TABLES:
+            return (self.numbers["of"],) if isinstance(self.numbers.get("of"), str) else ()
+        noisy = self.mechanism is not None and catalogue.card(self.mechanism).reads in NOISY
+        if not noisy or self.asks(prior):
+            return ()
+        return self.columns(prior) or tuple(targets)
+
     def at(self, value: float) -> Release:
         """The same with another amount of noise."""
         return replace(self, numbers=self.numbers | {self.parameter: value})
@@ -127,21 +140,39 @@ class Release:
 
 
 def unasked(releases: Sequence[Release], questions: Sequence[Question]) -> str:
-    """Which columns are read by a release, though no attacker is after them: a sentence, or
-    nothing.
+    """Which columns are read by a release, though no attacker is after them, or after being near
+    to a number: sentences, or nothing. O(m log m).
     """
-    prior, asked = questions[0].prior, set[str]()
+    prior, asked, near = questions[0].prior, set[str](), set[str]()
     if prior.kind != "finite":
         return ""
     for question in questions:
         everything = bool(question.describe()["membership"])
-        asked |= set(prior.columns if everything else question.threat.target_columns(prior))
-    read = (name for release in releases for name in release.columns(prior))
-    left = [repr(name) for name in dict.fromkeys(read) if name not in asked]
-    if not left:
-        return ""
-    which = f"{explain.listed(left)}, which {'is' if len(left) == 1 else 'are'} read"
-    return f"No attacker in the scenario guesses {which} by a release."
+        after = prior.columns if everything else question.threat.target_columns(prior)
+        asked |= set(after)
+        near |= set(after if everything or question.threat.loss != "exact" else ())
+    read = dict.fromkeys(name for release in releases for name in release.columns(prior))
+    said = []
+    left = [repr(name) for name in read if name not in asked]
+    if left:
+        which = f"{explain.listed(left)}, which {'is' if len(left) == 1 else 'are'} read"
+        said.append(f"No attacker asked about guesses {which} by a release.")
+    numbers = dict.fromkeys(n for r in releases for n in r.read_as_numbers(prior, sorted(asked)))
+    exact = [repr(n) for n in numbers if n in asked - near and _many(prior, n)]
+    if exact:
+        said.append(
+            f"Every attacker asked about must guess {explain.listed(exact)} exactly; one who is "
+            "content to be near may gain much more (loss absolute, with a tolerance eta)."
+        )
+    return " ".join(said)
+
+
+def _many(prior: Prior, name: str) -> bool:
+    """Whether a column has so many numbers that being near counts."""
+    values = prior.column(name)
+    if isinstance(values, range):
+        return len(values) > FEW
+    return values.dtype.kind in "iuf" and len(np.unique(values)) > FEW
 
 
 def _texts(said: Any) -> Iterator[str]:
