@@ -1355,7 +1355,7 @@ def test_arguments_that_hold_records_are_not_printed():
 # -- found by a nineteenth reader ------------------------------------------------------------------
 def test_a_plan_does_not_tell_the_range(tmp_path, capsys):
     """Its errors are in units of the range, if nobody gave a sensitivity."""
-    rows = [*(f"{37 * i}" for i in range(200)), "918273"]
+    rows = [*(f"{37 * i}" for i in range(60)), "918273"]
     (tmp_path / "pay.csv").write_text("income\n" + "\n".join(rows) + "\n")
     (tmp_path / "s.toml").write_text(
         '[population]\ndata = "pay.csv"\nwhole = true\n[[releases]]\nname = "Z"\n'

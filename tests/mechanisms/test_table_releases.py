@@ -9,6 +9,7 @@ from scipy.stats import dlaplace
 import dprad
 from dprad import DpradError, Prior, Threat, assess, audit, calibrate, compare
 from dprad.mechanisms import Composed, Counts, Histogram, Marginals, Mean, Repeated, Sums
+from effort import part_of
 
 ONE = {"epsilon": 1.0, "neighbours": "replace-one"}
 BIT = {"epsilon": 1.0, "neighbours": "add-remove"}
@@ -185,7 +186,7 @@ def test_keys_that_one_person_has():
 
 def test_calibrate_compare_and_audit():
     prior, threat = MANY, Threat(knows=["a"], target=["b"])
-    for noise, parameter in (("geometric", "epsilon"), ("gaussian", "rho")):
+    for noise, parameter in part_of((("geometric", "epsilon"), ("gaussian", "rho")), 1):
         plan = calibrate(
             Counts, max_risk=0.05, prior=prior, threat=threat, by=["a", "b"], noise=noise,
             neighbours="add-remove", trials=2000,

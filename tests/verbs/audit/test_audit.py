@@ -142,24 +142,24 @@ def test_any_game_stays_below_the_truth(seed):
 def test_claims_of_other_kinds():
     grr = mechanisms.GRR(epsilon=3.0, size=2)
     prior = Prior.uniform(2)
-    added = audit(grr, claim=PureDP(1.0, neighbours="add-remove"), prior=prior, trials=6_000)
+    added = audit(grr, claim=PureDP(1.0, neighbours="add-remove"), prior=prior, trials=2_500)
     assert added.epsilon_claimed == 2.0 and added.verdict == "violated"
     loose = audit(
-        grr, claim=ApproxDP(1.0, 0.01, neighbours="replace-one"), prior=prior, trials=6_000
+        grr, claim=ApproxDP(1.0, 0.01, neighbours="replace-one"), prior=prior, trials=2_500
     )
     assert loose.verdict == "violated" and loose.delta == 0.01 and loose.epsilon_lower < 3.0
     gaussian = audit(
         mechanisms.Gaussian(sigma=0.2),
         claim=GaussianDP(1.0, neighbours="replace-one"),
         prior=prior,
-        trials=6_000,
+        trials=2_500,
     )
     assert gaussian.verdict == "violated" and gaussian.delta > 0
     fine = audit(
         mechanisms.Gaussian(sigma=1.0),
         claim=GaussianDP(1.0, neighbours="replace-one"),
         prior=prior,
-        trials=6_000,
+        trials=2_500,
     )
     assert fine.verdict == "consistent"
 
@@ -368,13 +368,13 @@ def test_objects_of_diffprivlib_and_opendp():
     from dprad.accounting import from_opendp
 
     sound = Laplace(epsilon=1.0, sensitivity=1.0, random_state=1)
-    passed = audit(sound, claim=ONE, prior=records([0.0, 1.0]), trials=8000, confidence=0.999)
+    passed = audit(sound, claim=ONE, prior=records([0.0, 1.0]), trials=4000, confidence=0.999)
     assert passed.verdict == "consistent" and passed.epsilon_lower > 0.3
     dp.enable_features("contrib")
     space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
     box = from_opendp(dp.m.make_laplace(*space, scale=0.3), span=1.0)
-    assert audit(box, claim=ONE, prior=records([0.0, 1.0]), trials=8000).verdict == "violated"
-    kept = audit(box, claim=box.guarantee, prior=records([0.0, 1.0]), trials=8000, confidence=0.999)
+    assert audit(box, claim=ONE, prior=records([0.0, 1.0]), trials=2000).verdict == "violated"
+    kept = audit(box, claim=box.guarantee, prior=records([0.0, 1.0]), trials=3000, confidence=0.999)
     assert kept.verdict == "consistent"
 
 
