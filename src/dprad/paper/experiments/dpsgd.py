@@ -84,7 +84,7 @@ def run(options: Options) -> Made:
     torch = part("torch", "trainings", "torch")
     images = _data(options)
     known = 199 if options.quick else KNOWN
-    steps = 20 if options.quick else STEPS
+    steps = 8 if options.quick else STEPS
     gpu, real = torch.cuda.is_available(), "built in" not in images.source
     device = torch.cuda.get_device_name() if gpu else "processor"
 
