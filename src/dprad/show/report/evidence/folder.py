@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dprad.errors import DpradError
-from dprad.runtime.writing import planted
+from dprad.runtime.writing import landed
 from dprad.show.report.evidence.facts import FORMAT
 
 RESULTS, HASHES = "results.json", "SHA256SUMS"
@@ -25,12 +25,7 @@ def usable(folder: Any, inputs: Iterable[Path] = ()) -> Path:
     """
     given = Path(folder)
     try:
-        if planted(given):
-            raise DpradError(
-                f"{given} leads through a link that somebody else put into a folder that others "
-                "may write. Name the folder itself, or another one."
-            )
-        target = given.resolve()
+        target = landed(given)
         for read in inputs:
             if read.exists() and target in read.resolve().parents:
                 raise DpradError(f"{given} holds an input ({read.name}); name another folder.")
