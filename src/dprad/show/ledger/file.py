@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dprad.errors import DpradError, number, one_of
+from dprad.errors import DpradError, is_line, number, one_of
 from dprad.game.question import Question
 from dprad.model.priors import Prior
 from dprad.model.threats import Threat
@@ -31,6 +31,8 @@ from dprad.show.scenario.file import load
 from dprad.verbs.attackers import standard
 
 KIND = "ledger"
+# Most letters of the path of a scenario.
+LONGEST = 1000
 
 
 class Ledger:
@@ -63,7 +65,7 @@ class Ledger:
         about = {"version": 1, "scenario": None if scenario is None else str(scenario)}
         if scenario is not None:
             load(scenario)  # refuse it now, rather than at every question
-            about["scenario"] = _relative(Path(scenario), Path(path).parent)
+            about["scenario"] = _line(_relative(Path(scenario), Path(path).parent), path)
         self._log = Log.open(path, about, KIND)
         self._of(scenario)
 
@@ -79,7 +81,9 @@ class Ledger:
         self._found: dict[str, Entry] = {}  # after the lines that were applied
         self._applied = 1
         named = self._log.rows[0].get("scenario")
-        self.scenario: Path | None = None if named is None else self.path.parent / str(named)
+        self.scenario: Path | None = (
+            None if named is None else self.path.parent / _line(named, self.path)
+        )
         if scenario is not None:
             self.keeps(scenario)
 
@@ -347,6 +351,15 @@ def _named(threat: Any) -> tuple[str, Threat]:
 def _knows(threat: Threat) -> str:
     known = threat.describe()["knows"]
     return known if isinstance(known, str) else ", ".join(map(str, known))
+
+
+def _line(named: Any, ledger: Any) -> str:
+    """The path of a scenario, if it can be shown in a sentence."""
+    if not isinstance(named, str) or not is_line(named, LONGEST):
+        raise DpradError(
+            f"{ledger} cannot be used: the path of its scenario must be one line of printable text."
+        )
+    return named
 
 
 def _relative(file: Path, folder: Path) -> str:
