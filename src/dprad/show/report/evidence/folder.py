@@ -1,4 +1,7 @@
-"""A private folder, written beside and renamed; never over what is not an evidence pack."""
+"""A private folder, written beside and renamed; never over what is not an evidence pack.
+
+An earlier pack is renamed first: a process that is killed then leaves both beside the place, whole.
+"""
 
 from __future__ import annotations
 
@@ -66,12 +69,10 @@ def _replace(new: Path, target: Path) -> None:
     old = Path(tempfile.mkdtemp(prefix=".dprad-", dir=target.parent))
     try:
         target.replace(old)
-        try:
-            new.replace(target)
-        except OSError:
-            old.replace(target)
-            raise
+        new.replace(target)
     finally:
+        if not target.exists():
+            old.replace(target)
         shutil.rmtree(old, ignore_errors=True)
 
 
