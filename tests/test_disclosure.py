@@ -907,6 +907,18 @@ def test_the_current_folder_is_not_imported_however_dprad_is_started(tmp_path):
         assert "EVIL" not in done.stderr + done.stdout
 
 
+def test_shapes_of_outputs_are_not_told():
+    def run(record, rng):
+        return np.zeros(10 + record)
+
+    question = {"claim": PureDP(1.0, neighbours="replace-one"), "prior": Prior.uniform(2)}
+    with pytest.raises(DpradError, match="another shape than before") as found:
+        audit(run, **question, trials=100)
+    assert "10" not in str(found.value) and "11" not in str(found.value)
+    with show_records(), pytest.raises(DpradError, match=r"of shape \(1[01],\) after one of shape"):
+        audit(run, **question, trials=100)
+
+
 def test_names_of_classes_made_from_values_are_not_told():
     def run(record, rng):
         raise type(f"ZEBRA{record}", (Exception,), {})()
