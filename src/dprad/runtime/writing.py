@@ -30,7 +30,7 @@ def write(
     """Write a file; refused if it is one of `inputs`, or if it must be `new` and is there."""
     file = Path(path)
     spared(file, inputs)
-    data = content.encode() if isinstance(content, str) else content
+    data = content.encode(errors="replace") if isinstance(content, str) else content
     try:
         kept = landed(file)  # a link stays a link
         if _plain(kept):

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from dprad.runtime.interrupts import interrupted
+from dprad.runtime.writing import write
 from dprad.show.cli import main
+from dprad.show.scenario import EXAMPLE
 
 PRINTS = """
 import os
@@ -92,3 +94,42 @@ def test_errors_in_a_circle_are_looked_through_once():
     one, other = ValueError(), ValueError()
     one.__context__, other.__context__ = other, one
     assert not interrupted(one)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "assess --epsilon 1 --neighbours replace-one --data x\udcff.csv",
+        "assess x\udcff.toml --format sarif",
+        "report -o x\udcff.html",
+        "report x\udcff.toml --evidence pack",
+        "ledger status releases.jsonl -o x\udcff.html",
+    ],
+)
+def test_a_name_that_is_not_text_is_a_sentence(capsys, line):
+    with pytest.raises(SystemExit) as ended:
+        main(line.split())
+    said = capsys.readouterr().err
+    assert ended.value.code == 2 and r"x\xff." in said and "is not text in UTF-8" in said
+
+
+def test_a_folder_whose_name_is_not_text(tmp_path):
+    write(tmp_path / "page.html", "registry files of h\udcff")
+    assert (tmp_path / "page.html").read_text() == "registry files of h?"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("report -o a", "report -o a/b", "report --evidence a", "init a", "demo --save a"),
+        *("assess a", "ledger init a/b --scenario s.toml", "ledger init c --scenario a"),
+    ],
+)
+def test_a_loop_of_links_is_a_sentence(tmp_path, monkeypatch, capsys, line):
+    monkeypatch.chdir(tmp_path)
+    Path("a").symlink_to("a")
+    Path("s.toml").write_text(EXAMPLE)
+    with pytest.raises(SystemExit) as ended:
+        main(line.split())
+    said = capsys.readouterr().err
+    assert ended.value.code == 2 and "dprad: a" in said and "internal" not in said

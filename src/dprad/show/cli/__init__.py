@@ -8,6 +8,7 @@ bad input; 3 that cannot be told (a doubtful prior or promise, an audit that cou
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -63,6 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     quiet, records = "--quiet" in tokens, "--show-records" in tokens
     tokens = [t for t in tokens if t not in ("--quiet", "--show-records")]
     try:
+        _readable(tokens)
         with _warned(), shown(quiet or "explore" in tokens[:1]), show_records(records):
             code = app(tokens, print_error=False, exit_on_error=False, result_action="return_value")
     except KeyboardInterrupt:
@@ -71,6 +73,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         code = 130 if interrupted(error) else _complain(_said(error))
     warn("")  # what is left of standard error must not change the exit code
     sys.exit(code or 0)
+
+
+def _readable(tokens: list[str]) -> None:
+    """Refuse names of files that are not text: nothing could be written about them."""
+    for token in tokens:
+        if any("\ud800" <= letter <= "\udfff" for letter in token):
+            named = os.fsencode(token).decode(errors="backslashreplace")
+            raise DpradError(f"'{named}' is not text in UTF-8: rename the file.")
 
 
 def _said(error: Exception) -> str:

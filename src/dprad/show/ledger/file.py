@@ -13,6 +13,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Sequence
 from dataclasses import replace
+from os.path import realpath, relpath
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +90,7 @@ class Ledger:
 
     def keeps(self, scenario: Any) -> None:
         """Refuse a scenario that is not the one of this ledger."""
-        if self.scenario is None or self.scenario.resolve() != Path(scenario).resolve():
+        if self.scenario is None or realpath(self.scenario) != realpath(scenario):
             raise DpradError(f"{self.path} was started with another scenario, or with none.")
 
     @property
@@ -364,9 +365,7 @@ def _line(named: Any, ledger: Any) -> str:
 
 def _relative(file: Path, folder: Path) -> str:
     """The file as seen from the folder, so that both can be moved together."""
-    import os
-
     try:
-        return Path(os.path.relpath(file.resolve(), folder.resolve())).as_posix()
+        return Path(relpath(realpath(file), realpath(folder))).as_posix()
     except ValueError:  # another drive
-        return str(file.resolve())
+        return realpath(file)
