@@ -14,6 +14,7 @@ import sys
 import tempfile
 import threading
 import time
+from datetime import date
 from pathlib import Path
 
 import duckdb
@@ -37,6 +38,7 @@ from dprad.show.cli import main
 from dprad.show.cli.output import clean
 from dprad.show.report import report
 from effort import some
+from strangers import theirs
 
 SECRETS = ("Zyxwvut", "Quuxitis", "918273", "Plugh")
 ONE = PureDP(1.0, neighbours="replace-one")
@@ -905,6 +907,18 @@ def test_the_current_folder_is_not_imported_however_dprad_is_started(tmp_path):
         assert "EVIL" not in done.stderr + done.stdout
 
 
+def test_shapes_of_outputs_are_not_told():
+    def run(record, rng):
+        return np.zeros(10 + record)
+
+    question = {"claim": PureDP(1.0, neighbours="replace-one"), "prior": Prior.uniform(2)}
+    with pytest.raises(DpradError, match="another shape than before") as found:
+        audit(run, **question, trials=100)
+    assert "10" not in str(found.value) and "11" not in str(found.value)
+    with show_records(), pytest.raises(DpradError, match=r"of shape \(1[01],\) after one of shape"):
+        audit(run, **question, trials=100)
+
+
 def test_names_of_classes_made_from_values_are_not_told():
     def run(record, rng):
         raise type(f"ZEBRA{record}", (Exception,), {})()
@@ -952,12 +966,12 @@ def test_a_report_keeps_links_and_modes(tmp_path, monkeypatch):
     link = tmp_path / "link.html"
     link.symlink_to(private)
     modes = []
-    write, chmod = os.fdopen, Path.chmod
+    write, chmod = os.fdopen, os.fchmod
     monkeypatch.setattr(
         os, "fdopen", lambda fd, *a, **k: (modes.append(os.fstat(fd)), write(fd, *a, **k))[1]
     )
     monkeypatch.setattr(
-        Path, "chmod", lambda path, mode: (modes.append(path.stat()), chmod(path, mode))[1]
+        os, "fchmod", lambda fd, mode: (chmod(fd, mode), modes.append(os.fstat(fd)))[0]
     )
     report_scenario(builtin(), link)
     monkeypatch.undo()
@@ -1157,7 +1171,8 @@ def test_broken_archives_are_a_sentence(tmp_path):
 
 
 def test_a_link_of_somebody_else_is_not_followed(tmp_path, monkeypatch):
-    from dprad.runtime import writing
+    from dprad.show import atlas
+    from dprad.show.report.evidence.folder import usable
 
     risk = assess(ONE, prior=Prior.uniform(4))
     folder, victim = tmp_path / "open", tmp_path / "victim"
@@ -1166,19 +1181,23 @@ def test_a_link_of_somebody_else_is_not_followed(tmp_path, monkeypatch):
     (victim / "r.html").write_text("mine")
     (folder / "r.html").symlink_to(victim / "r.html")
     (folder / "way").symlink_to(victim)
-    theirs = folder.stat().st_uid + 1
-    monkeypatch.setattr(writing, "_owner", lambda link: theirs)
-    folder.chmod(0o777)
-    for path in (folder / "r.html", folder / "way" / "r.html", folder / "way" / "new.html"):
+    with monkeypatch.context() as patch:
+        theirs(patch, folder / "r.html", folder / "way")
+        for mode in (0o777, 0o755):  # whoever may put links there
+            folder.chmod(mode)
+            for path in (folder / "r.html", folder / "way" / "r.html", folder / "way" / "new.html"):
+                with pytest.raises(DpradError, match="somebody else"):
+                    report(risk, path)
         with pytest.raises(DpradError, match="somebody else"):
-            report(risk, path)
-    assert (victim / "r.html").read_text() == "mine" and len(list(victim.iterdir())) == 1
-    folder.chmod(0o755)  # only its owner puts links there
-    report(risk, folder / "r.html")
-    assert (victim / "r.html").read_text() != "mine" and (folder / "r.html").is_symlink()
-    monkeypatch.undo()
+            atlas.write([], folder / "way" / "atlas", atlas.Source("a", date(2030, 1, 1)))
+        with pytest.raises(DpradError, match="somebody else"):
+            usable(folder / "way" / "pack")
+        assert (victim / "r.html").read_text() == "mine" and len(list(victim.iterdir())) == 1
+    (folder / "r.html").unlink()
+    (folder / "r.html").symlink_to(victim / "r.html")
     folder.chmod(0o777)
     assert report(risk, folder / "r.html")  # a link of one's own
+    assert (victim / "r.html").read_text() != "mine" and (folder / "r.html").is_symlink()
 
 
 # -- found by a tenth reader -----------------------------------------------------------------------

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import socket
 import stat
 
 import pytest
 
 from dprad import DpradError
 from dprad.data import patients
+from dprad.runtime import writing
 from dprad.runtime.writing import write
 from dprad.show.cli import main
+from strangers import theirs
 
 
 def test_whole_or_not_at_all(tmp_path, monkeypatch):
@@ -57,3 +60,98 @@ def test_what_must_be_new_is_new(tmp_path, capsys):
             main(list(map(str, command)))
         assert ended.value.code == 2 and "already exists" in capsys.readouterr().err
     assert file.read_text() == "one" and (tmp_path / "s.toml").read_text() == "mine"
+
+
+def test_a_mode_is_that_of_a_file_of_ones_own_or_the_usual_one(tmp_path, monkeypatch):
+    umask = os.umask(0o022)
+    try:
+        for before, mine, wanted in (
+            (0o4777, False, 0o644), (0o600, False, 0o600), (0o400, False, 0o600),
+            (0o4777, True, 0o666), (0o640, True, 0o640), (0o1000, True, 0),
+        ):  # fmt: skip
+            file = tmp_path / f"{before}{mine}"
+            file.write_text("old")
+            with monkeypatch.context() as patch:
+                if not mine:
+                    theirs(patch, file)
+                file.chmod(before)
+                write(file, "new")
+            assert stat.S_IMODE(file.stat().st_mode) == wanted and file.stat().st_uid == os.getuid()
+        write(tmp_path / "new", "new")
+        assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o644
+    finally:
+        os.umask(umask)
+
+
+def test_what_is_put_into_the_way_meanwhile_is_not_followed(tmp_path, monkeypatch):
+    folder, victim = tmp_path / "open", tmp_path / "victim"
+    folder.mkdir()
+    victim.mkdir()
+    (victim / "a").write_text("mine")
+    real = writing.landed
+
+    def swapped(swap):
+        def landed(path):
+            found = real(path)
+            swap()
+            return found
+
+        return landed
+
+    def file():
+        (folder / "a").symlink_to(victim / "a")
+
+    def way():
+        folder.rename(tmp_path / "away")
+        folder.symlink_to(victim)
+
+    monkeypatch.setattr(writing, "landed", swapped(file))
+    write(folder / "a", "new")
+    assert not (folder / "a").is_symlink() and (folder / "a").read_text() == "new"
+    if hasattr(os, "O_PATH"):
+        monkeypatch.setattr(writing, "landed", swapped(way))
+        with pytest.raises(DpradError, match="cannot be written"):
+            write(folder / "a", "newer")
+    assert (victim / "a").read_text() == "mine" and len(list(victim.iterdir())) == 1
+
+
+def test_only_a_pipe_of_ones_own_is_written_into(tmp_path, monkeypatch):
+    file = tmp_path / "pipe"
+    os.mkfifo(file)
+    reading = os.open(file, os.O_RDONLY | os.O_NONBLOCK)
+    write(file, "mine")
+    assert os.read(reading, 9) == b"mine" and stat.S_ISFIFO(file.stat().st_mode)
+    theirs(monkeypatch, file)
+    with pytest.raises(DpradError, match="is not a file, and is somebody else's"):
+        write(file, "theirs")
+    assert os.read(reading, 9) == b""
+    os.close(reading)
+    with pytest.raises(DpradError, match="somebody else's"):
+        write(file, "theirs")  # nor is anybody waited for
+
+
+@pytest.mark.parametrize("swap", [os.symlink, os.link])
+def test_a_pipe_that_became_another_file_is_not_followed(tmp_path, monkeypatch, swap):
+    file, victim = tmp_path / "pipe", tmp_path / "victim"
+    victim.write_text("mine")
+    monkeypatch.chdir(tmp_path)
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind("pipe")
+    real = writing._ours
+
+    def ours(kept, seen):
+        real(kept, seen)
+        file.unlink()
+        swap(victim, file)
+
+    monkeypatch.setattr(writing, "_ours", ours)
+    with pytest.raises(DpradError):
+        write(file, "new")
+    assert victim.read_text() == "mine"
+
+
+def test_a_loop_of_links_is_a_sentence(tmp_path):
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    with pytest.raises(DpradError, match="cannot be written: Too many levels of symbolic links"):
+        write(tmp_path / "a", "new")

@@ -7,7 +7,10 @@ import html
 import json
 import os
 import stat
+import subprocess
+import sys
 from datetime import date
+from pathlib import Path
 
 import pytest
 
@@ -15,7 +18,7 @@ import dprad
 from dprad import DpradError, Prior, Threat, assess, mechanisms, scenario
 from dprad.show.report import evidence as packs
 from dprad.show.report.evidence import evidence, folder
-from dprad.show.report.evidence.facts import EXCLUSIONS, PAGES
+from dprad.show.report.evidence.facts import EXCLUSIONS, FORMAT, PAGES
 from dprad.show.report.published import published
 
 DAY = date(2026, 5, 4)
@@ -82,8 +85,6 @@ def test_everything_is_there_private_and_hashed(example):
 
 
 def test_proofs_exist(example):
-    from pathlib import Path
-
     root = Path(__file__).parents[2]
     results = json.loads((example / "results.json").read_text())
     assert len(results["methods"]) > 4
@@ -249,6 +250,44 @@ def test_an_earlier_pack_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
         pack(PLAIN, tmp_path)
     assert {path.name: path.read_bytes() for path in target.iterdir()} == before
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".dprad-")]
+
+
+OLD, NEW = ({"results.json": json.dumps({"format": FORMAT, "k": k}).encode()} for k in (1, 2))
+
+
+def test_ctrl_c_between_two_renames_keeps_the_earlier_pack(tmp_path, monkeypatch):
+    target = folder.seal(tmp_path / "pack", OLD)
+    real = Path.replace
+
+    def stopped(path, to):
+        if to == target and not target.exists() and len(list(tmp_path.iterdir())) > 1:
+            monkeypatch.undo()
+            raise KeyboardInterrupt
+        return real(path, to)
+
+    monkeypatch.setattr(Path, "replace", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        folder.seal(target, NEW)
+    assert (target / "results.json").read_bytes() == OLD["results.json"]
+    assert [path.name for path in tmp_path.iterdir()] == ["pack"]
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from dprad.show.report.evidence import folder
+target, real = Path(sys.argv[1]), Path.replace
+Path.replace = lambda path, to: os._exit(9) if not target.exists() else real(path, to)
+folder.seal(target, {"results.json": sys.argv[2].encode()})
+"""
+
+
+def test_a_kill_between_two_renames_leaves_both_packs(tmp_path):
+    target = folder.seal(tmp_path / "pack", OLD)
+    command = [sys.executable, "-c", KILLED, str(target), NEW["results.json"].decode()]
+    assert subprocess.run(command, timeout=120).returncode == 9
+    left = {(path / "results.json").read_bytes() for path in tmp_path.glob(".dprad-*")}
+    assert left == {*OLD.values(), *NEW.values()} and not target.exists()
 
 
 def test_a_scenario_that_changed_is_refused(tmp_path):

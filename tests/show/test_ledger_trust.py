@@ -396,6 +396,29 @@ def test_a_line_with_a_checksum_but_without_sense_is_refused(tmp_path):
     assert len(Ledger.open(ledger.path).entries) == 2
 
 
+@pytest.mark.parametrize(
+    "named",
+    ["a\x1b[31m\nAccepted. All is well.toml", "\0", "\udcff.toml", "a" * 1001, 3, ["s.toml"]],
+)
+def test_a_path_that_is_not_a_line_is_refused(home, capsys, named):
+    path = home / "releases.jsonl"
+    path.write_bytes(_line({"dprad": "ledger", "version": 1, "scenario": named}, "")[0])
+    for verb in ("status", "verify", "plan"):
+        code, said = run(capsys, "ledger", verb, path)
+        assert code == 2 and "must be one line" in said and "Accepted" not in said
+
+
+def test_a_scenario_that_no_ledger_can_name_is_refused(home, capsys):
+    for name in ("s\n.toml", "s\udcff.toml"):
+        (home / name).write_text(START + DOUBTED)
+        path = home / "releases.jsonl"
+        with pytest.raises(DpradError, match="must be one line"):
+            Ledger(path, scenario=home / name)
+        assert not path.exists()
+    with pytest.raises(DpradError, match="cannot be read"):
+        load("\0")
+
+
 def test_a_ledger_is_private(tmp_path):
     before = os.umask(0)
     try:

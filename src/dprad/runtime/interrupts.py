@@ -38,3 +38,13 @@ def interruptible() -> Iterator[Callable[[], None]]:
         raise
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def interrupted(error: BaseException) -> bool:
+    """Whether an error is what something else, such as an import, made of Ctrl-C."""
+    todo: list[BaseException | None] = [error]
+    for at in todo:
+        if isinstance(at, KeyboardInterrupt):
+            return True
+        todo += [] if at is None else [e for e in (at.__cause__, at.__context__) if e not in todo]
+    return False

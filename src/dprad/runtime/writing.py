@@ -1,20 +1,27 @@
 """The one way to write a file that somebody names: whole or not at all, and not over what is read.
 
 The text is written beside the file and renamed, so nobody sees half of it, and a crash leaves what
-was there. A link of one's own stays a link; one that somebody else put where others may write is
-refused. A pipe or a device is written into.
+was there. A link of one's own stays a link; a link or a pipe of somebody else's is refused. A pipe
+or a device is written into.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from dprad.errors import DpradError
+
+# Open files: written into, and not followed.
+_OPEN = ("/dev/fd", "/dev/std", "/proc/")
+# Most steps on the way to a file.
+_STEPS = 1000
 
 
 def write(
@@ -23,18 +30,13 @@ def write(
     """Write a file; refused if it is one of `inputs`, or if it must be `new` and is there."""
     file = Path(path)
     spared(file, inputs)
-    data = content.encode() if isinstance(content, str) else content
+    data = content.encode(errors="replace") if isinstance(content, str) else content
     try:
-        if planted(file):
-            raise DpradError(
-                f"{file} leads through a link that somebody else put into a folder that others may "
-                "write. Name the file itself, or another one."
-            )
-        if not replaceable(file):
-            with file.open("ab") as out:
-                out.write(data)
-            return file
-        _replace(file.resolve(), data, new)  # a link stays a link
+        kept = landed(file)  # a link stays a link
+        if _plain(kept):
+            _replace(kept, data, new)
+        else:
+            _into(kept, data)
     except FileExistsError:
         raise DpradError(f"{file} already exists; choose another name.") from None
     except OSError as error:
@@ -44,22 +46,57 @@ def write(
 
 def _replace(kept: Path, data: bytes, new: bool) -> None:
     """Write beside, then rename."""
-    beside = kept.with_name(f".dprad-{secrets.token_hex(8)}")
+    with _inside(kept) as (name, folder):
+        beside = str(Path(name).with_name(f".dprad-{secrets.token_hex(8)}"))
+        first, mode = _modes(name, folder)
+        try:
+            made = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, first, dir_fd=folder)
+            with os.fdopen(made, "wb") as out:
+                if mode is not None:
+                    os.fchmod(made, mode)
+                out.write(data)
+            if new:  # fails if there is a file by now
+                os.link(beside, name, src_dir_fd=folder, dst_dir_fd=folder)
+            else:
+                os.replace(beside, name, src_dir_fd=folder, dst_dir_fd=folder)
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(beside, dir_fd=folder)
+
+
+def _modes(name: str, folder: int | None) -> tuple[int, int | None]:
+    """The mode that a file is made with (less the umask), and the one that it then gets: that of a
+    file of one's own that it replaces. Never more than to read and to write.
+    """
     try:
-        mode = stat.S_IMODE(kept.stat().st_mode) if kept.exists() else None
-        # as private as what it replaces, from the first byte
-        first = 0o666 if mode is None else 0o600
-        opened = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, first)
-        with os.fdopen(opened, "wb") as out:
-            out.write(data)
-        if mode is not None:
-            beside.chmod(mode)
-        if new:
-            os.link(beside, kept)  # fails if there is a file by now
-        else:
-            beside.replace(kept)
-    finally:
-        beside.unlink(missing_ok=True)
+        seen = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return 0o666, None
+    mode = seen.st_mode & 0o666
+    mine = hasattr(os, "geteuid") and seen.st_uid == os.geteuid() and stat.S_ISREG(seen.st_mode)
+    return mode | 0o600, mode if mine else None
+
+
+def _into(kept: Path, data: bytes) -> None:
+    """Write into a pipe, a device or an open file; one of somebody else's is refused, unless it is
+    open already.
+    """
+    how = os.O_WRONLY | os.O_APPEND
+    if str(kept).startswith(_OPEN):
+        made = os.open(kept, how)
+    else:
+        _ours(kept, kept.lstat())
+        with _inside(kept) as (name, folder):
+            made = os.open(name, how | getattr(os, "O_NOFOLLOW", 0), dir_fd=folder)
+    with os.fdopen(made, "ab") as out:
+        if not str(kept).startswith(_OPEN):
+            _ours(kept, os.fstat(made))  # what was opened in the end
+        out.write(data)
+
+
+def _ours(kept: Path, seen: os.stat_result) -> None:
+    if stat.S_ISREG(seen.st_mode) or not _known(seen):
+        raise DpradError(f"{kept} is not a file, and is somebody else's. Name another one.")
 
 
 def spared(path: Any, inputs: Iterable[Any]) -> None:
@@ -73,38 +110,65 @@ def spared(path: Any, inputs: Iterable[Any]) -> None:
             raise DpradError(f"{path} is an input ({read.name}); write to another file.")
 
 
-def planted(file: Path) -> bool:
-    """Whether a link on the way is neither ours nor the folder's owner's, where others may write.
+def landed(path: Path) -> Path:
+    """Where a path leads. A link on the way that is neither ours nor root's is refused.
 
-    Linux refuses most of these itself, unless told not to.
+    Linux refuses some of these itself, unless told not to.
     """
-    todo, at = list(reversed(file.absolute().parts)), Path(file.absolute().anchor)
-    for _ in range(1000):
+    file = path.absolute()
+    todo, at = list(reversed(file.parts)), Path(file.anchor)
+    for _ in range(_STEPS):
         if not todo:
-            break
-        step = at / todo.pop()
+            return at
+        name = todo.pop()
+        step = at.parent if name == ".." else at / name
+        if str(step).startswith(_OPEN):
+            return step.joinpath(*reversed(todo))
         if not step.is_symlink():
             at = step
             continue
-        folder = at.stat()
-        trusted = (os.getuid(), folder.st_uid) if hasattr(os, "getuid") else (_owner(step),)
-        if folder.st_mode & 0o022 and _owner(step) not in trusted:
-            return True
-        todo += reversed(Path(os.readlink(step)).parts)  # noqa: PTH115
-    return False
+        before = step.lstat()
+        target = os.readlink(step)  # noqa: PTH115
+        if not _known(before) or _moved(before, step.lstat()):
+            raise DpradError(
+                f"{path} leads through a link of somebody else's. Name where it leads, or another "
+                "place."
+            )
+        todo += reversed(Path(target).parts)
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
 
 
-def _owner(link: Path) -> int:
-    return link.lstat().st_uid
+def _known(seen: os.stat_result) -> bool:
+    """Whether something is ours, or root's."""
+    return not hasattr(os, "geteuid") or seen.st_uid in (0, os.geteuid())
 
 
-def replaceable(file: Path) -> bool:
+def _moved(before: os.stat_result, after: os.stat_result) -> bool:
+    """Whether something else was there meanwhile."""
+    return (before.st_ino, before.st_ctime_ns) != (after.st_ino, after.st_ctime_ns)
+
+
+@contextmanager
+def _inside(kept: Path) -> Iterator[tuple[str, int | None]]:
+    """A name, and the folder that it is in: on Linux held open, and reached without any link, so
+    that none is followed that was put there since.
+    """
+    if not hasattr(os, "O_PATH"):
+        yield str(kept), None
+        return
+    how = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW
+    with ExitStack() as held:
+        at = None
+        for name in kept.parent.parts:
+            at = os.open(name, how, dir_fd=at)
+            held.callback(os.close, at)
+        yield kept.name, at
+
+
+def replaceable(path: Path) -> bool:
     """Whether this is a regular file, or nothing yet: a pipe or a terminal is written into."""
-    step = file.absolute()
-    for _ in range(40):  # links, one by one: those of open files lead through /proc
-        if str(step).startswith(("/dev/fd", "/dev/std", "/proc/")):
-            return False
-        if not step.is_symlink():
-            break
-        step = step.parent / os.readlink(step)  # noqa: PTH115
-    return file.is_file() or not file.exists()
+    return _plain(landed(path))
+
+
+def _plain(kept: Path) -> bool:
+    return not str(kept).startswith(_OPEN) and (kept.is_file() or not kept.exists())

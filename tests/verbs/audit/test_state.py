@@ -335,6 +335,7 @@ def test_a_resumed_audit_says_the_same(kind, tmp_path):
 @pytest.mark.parametrize(
     "value",
     [
+        -(10**5000), [10**5000],
         None, True, 3, -(10**40), 0.1, math.inf, -0.0, "é\n", b"\x00\xff", (1, (2,)), [1, [2.5]],
         {1, "a"}, frozenset([(1, 2)]), {1: "a", "1": 2, (3,): [4]}, 2 - 0.5j, np.float32(0.1),
         np.arange(6, dtype=np.uint8).reshape(2, 3), np.array(["a", "bc"]), np.int64(2**62),
@@ -346,6 +347,15 @@ def test_outputs_are_kept_to_the_bit(value):
     assert type(back) is type(value)
     assert digest(back) == digest(value)
     assert np.array_equal(back, value) if isinstance(value, np.ndarray) else back == value
+
+
+def test_huge_numbers_are_kept(tmp_path):
+    def run(record, rng):
+        return 10**5000 + (record if rng.random() < 0.7 else 1 - record)
+
+    path = tmp_path / "state"
+    first = audit(run, state=path, **COIN | {"trials": 200})
+    assert numbers(audit(run, state=path, **COIN | {"trials": 200})) == numbers(first)
 
 
 def test_what_cannot_be_kept_is_refused(tmp_path):

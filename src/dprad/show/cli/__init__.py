@@ -8,6 +8,7 @@ bad input; 3 that cannot be told (a doubtful prior or promise, an audit that cou
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -17,6 +18,7 @@ from cyclopts import App, CycloptsError
 
 import dprad
 from dprad.errors import DpradError, show_records, told
+from dprad.runtime.interrupts import interrupted
 from dprad.show.cli.assess import assess
 from dprad.show.cli.atlas import atlas
 from dprad.show.cli.audit import audit
@@ -25,7 +27,7 @@ from dprad.show.cli.compare import compare
 from dprad.show.cli.demo import demo
 from dprad.show.cli.explore import explore
 from dprad.show.cli.ledger import app as ledger
-from dprad.show.cli.output import clean
+from dprad.show.cli.output import warn
 from dprad.show.cli.progress import shown
 from dprad.show.cli.reproduce import reproduce
 from dprad.show.cli.scenario import init, report
@@ -62,30 +64,45 @@ def main(arguments: Sequence[str] | None = None) -> None:
     quiet, records = "--quiet" in tokens, "--show-records" in tokens
     tokens = [t for t in tokens if t not in ("--quiet", "--show-records")]
     try:
+        _readable(tokens)
         with _warned(), shown(quiet or "explore" in tokens[:1]), show_records(records):
             code = app(tokens, print_error=False, exit_on_error=False, result_action="return_value")
-    except (CycloptsError, DpradError) as error:
-        code = _complain(str(error))
     except KeyboardInterrupt:
         code = 130  # how far it was has been said
-    except MemoryError:
-        code = _complain("not enough memory for this question; ask a smaller one.")
-    except OSError as error:
-        code = _complain(f"{error.filename or 'output'}: {error.strerror}.")
     except Exception as error:
-        code = _complain(f"internal error, please report it: {told(error)}")
+        code = 130 if interrupted(error) else _complain(_said(error))
+    warn("")  # what is left of standard error must not change the exit code
     sys.exit(code or 0)
+
+
+def _readable(tokens: list[str]) -> None:
+    """Refuse names of files that are not text: nothing could be written about them."""
+    for token in tokens:
+        if any("\ud800" <= letter <= "\udfff" for letter in token):
+            named = os.fsencode(token).decode(errors="backslashreplace")
+            raise DpradError(f"'{named}' is not text in UTF-8: rename the file.")
+
+
+def _said(error: Exception) -> str:
+    """An error in one sentence."""
+    if isinstance(error, CycloptsError | DpradError):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return "not enough memory for this question; ask a smaller one."
+    if isinstance(error, OSError):
+        return f"{error.filename or 'output'}: {error.strerror}."
+    return f"internal error, please report it: {told(error)}"
 
 
 @contextmanager
 def _warned() -> Iterator[None]:
     """Warnings as sentences, without the line of code that gave them."""
     with warnings.catch_warnings():
-        warnings.showwarning = lambda said, *_: print(clean(f"dprad: {said}"), file=sys.stderr)  # noqa: T201
+        warnings.showwarning = lambda said, *_: warn(f"dprad: {said}\n")
         yield
 
 
 def _complain(sentence: str) -> int:
     lines = [" ".join(line.split()) for line in sentence.splitlines() if line.strip()]
-    sys.stderr.write(clean("dprad: " + "\n  ".join(lines)) + "\n")
+    warn("dprad: " + "\n  ".join(lines) + "\n")
     return 2

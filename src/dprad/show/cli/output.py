@@ -1,4 +1,6 @@
-"""Printing: a closed pipe (head, less) is not an error and does not change the exit code."""
+"""Printing: a closed pipe (head, less) is not an error and does not change the exit code; nor does
+standard error that takes nothing.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TextIO
 
 
 def clean(text: str) -> str:
@@ -32,8 +34,23 @@ def show(text: str) -> None:
     except AttributeError:  # closed before this began
         return
     except BrokenPipeError:
-        # buffered output has nowhere to go
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _mute(sys.stdout)
+
+
+def warn(text: str) -> None:
+    """Write to standard error, as far as that is possible: nobody can be told otherwise."""
+    try:
+        sys.stderr.write(clean(text))
+        sys.stderr.flush()
+    except AttributeError:  # closed before this began
+        return
+    except OSError:
+        _mute(sys.stderr)
+
+
+def _mute(stream: TextIO) -> None:
+    """What is left in the buffer, and all that follows, goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def show_json(plain: Any) -> None:

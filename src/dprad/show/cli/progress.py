@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from dprad.runtime.progress import Clock, duration, keep, listen
-from dprad.show.cli.output import SCREEN, clean, erased
+from dprad.show.cli.output import SCREEN, erased, warn
 
 # Seconds until something is shown, and between two lines of a log.
 PATIENCE, EVERY = 2.0, 10.0
@@ -22,7 +22,7 @@ LINES = 20
 def shown(quiet: bool) -> Iterator[None]:
     """Show progress within; if it is interrupted, how far it was and what was known."""
     clock, over = Clock(), threading.Event()
-    draw = _bar if sys.stderr.isatty() else _log
+    draw = _bar if sys.stderr is not None and sys.stderr.isatty() else _log
     watcher = threading.Thread(target=draw, args=(clock, over), daemon=True)
     if not quiet:
         watcher.start()
@@ -31,7 +31,7 @@ def shown(quiet: bool) -> Iterator[None]:
             yield
         except KeyboardInterrupt:
             _end(watcher, over)
-            sys.stderr.write(clean(_interrupted(clock, lines)))
+            warn(_interrupted(clock, lines))
             raise
         finally:
             _end(watcher, over)
@@ -58,8 +58,7 @@ def _log(clock: Clock, over: threading.Event) -> None:
     wait = PATIENCE
     while not over.wait(wait):
         with SCREEN:
-            sys.stderr.write(clean(f"dprad: {'; '.join(_said(clock))}\n"))
-            sys.stderr.flush()
+            warn(f"dprad: {'; '.join(_said(clock))}\n")
         wait = EVERY
 
 

@@ -13,10 +13,11 @@ from __future__ import annotations
 import datetime
 from collections.abc import Sequence
 from dataclasses import replace
+from os.path import realpath, relpath
 from pathlib import Path
 from typing import Any
 
-from dprad.errors import DpradError, number, one_of
+from dprad.errors import DpradError, is_line, number, one_of
 from dprad.game.question import Question
 from dprad.model.priors import Prior
 from dprad.model.threats import Threat
@@ -31,6 +32,8 @@ from dprad.show.scenario.file import load
 from dprad.verbs.attackers import standard
 
 KIND = "ledger"
+# Most letters of the path of a scenario.
+LONGEST = 1000
 
 
 class Ledger:
@@ -63,7 +66,7 @@ class Ledger:
         about = {"version": 1, "scenario": None if scenario is None else str(scenario)}
         if scenario is not None:
             load(scenario)  # refuse it now, rather than at every question
-            about["scenario"] = _relative(Path(scenario), Path(path).parent)
+            about["scenario"] = _line(_relative(Path(scenario), Path(path).parent), path)
         self._log = Log.open(path, about, KIND)
         self._of(scenario)
 
@@ -79,13 +82,15 @@ class Ledger:
         self._found: dict[str, Entry] = {}  # after the lines that were applied
         self._applied = 1
         named = self._log.rows[0].get("scenario")
-        self.scenario: Path | None = None if named is None else self.path.parent / str(named)
+        self.scenario: Path | None = (
+            None if named is None else self.path.parent / _line(named, self.path)
+        )
         if scenario is not None:
             self.keeps(scenario)
 
     def keeps(self, scenario: Any) -> None:
         """Refuse a scenario that is not the one of this ledger."""
-        if self.scenario is None or self.scenario.resolve() != Path(scenario).resolve():
+        if self.scenario is None or realpath(self.scenario) != realpath(scenario):
             raise DpradError(f"{self.path} was started with another scenario, or with none.")
 
     @property
@@ -349,11 +354,18 @@ def _knows(threat: Threat) -> str:
     return known if isinstance(known, str) else ", ".join(map(str, known))
 
 
+def _line(named: Any, ledger: Any) -> str:
+    """The path of a scenario, if it can be shown in a sentence."""
+    if not isinstance(named, str) or not is_line(named, LONGEST):
+        raise DpradError(
+            f"{ledger} cannot be used: the path of its scenario must be one line of printable text."
+        )
+    return named
+
+
 def _relative(file: Path, folder: Path) -> str:
     """The file as seen from the folder, so that both can be moved together."""
-    import os
-
     try:
-        return Path(os.path.relpath(file.resolve(), folder.resolve())).as_posix()
+        return Path(relpath(realpath(file), realpath(folder))).as_posix()
     except ValueError:  # another drive
-        return str(file.resolve())
+        return realpath(file)

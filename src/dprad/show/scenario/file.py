@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dprad.data.source import Source
-from dprad.errors import DpradError, column
+from dprad.errors import DpradError, column, flat
 from dprad.game.question import Question
 from dprad.mechanisms import catalogue
 from dprad.model.predicates import comparisons, is_predicate
@@ -143,9 +143,11 @@ def text_of(file: Path) -> str:
         return file.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise DpradError(f"{file} does not exist. `dprad init` writes an example.") from None
-    except (OSError, UnicodeDecodeError):
+    except DpradError:
+        raise
+    except (OSError, ValueError):
         raise DpradError(
-            f"{file} cannot be read: it is not text in UTF-8, or not allowed."
+            f"{flat(str(file))} cannot be read: it is not text in UTF-8, or not allowed."
         ) from None
 
 

@@ -16,6 +16,8 @@ from dprad.errors import kind as name_of
 from dprad.runtime.journal import Journal
 
 _KEYS = {"phase", "chunk", "result", "first"}
+# Whole numbers with more bits are not written in decimal digits, of which Python reads 4,300.
+BITS = 10_000
 
 
 @dataclass(slots=True)
@@ -92,6 +94,8 @@ def encode(value: Any) -> Any:
     """An output as JSON that decodes to exactly the same; a `DpradError` if that is not
     possible.
     """
+    if type(value) is int and value.bit_length() > BITS:
+        return {"int": hex(value)}
     if value is None or type(value) in (bool, int, str, float):
         return value
     if type(value) is list:
@@ -141,6 +145,7 @@ _ENCODE: dict[type, Any] = {
     bytes: bytes.hex,
 }
 _DECODE: dict[str, Any] = {
+    "int": lambda v: int(v, 16),
     "tuple": lambda v: tuple(decode(x) for x in v),
     "set": lambda v: {decode(x) for x in v},
     "frozenset": lambda v: frozenset(decode(x) for x in v),

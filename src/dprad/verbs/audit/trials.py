@@ -297,7 +297,9 @@ def _check(results: list[Any], labels: Any, first: int) -> None:
         elif isinstance(output, float | np.floating) and np.isnan(output):
             problem = "NaN"
         elif shape is not None and _shape(output) not in (None, shape):
-            problem = f"an output of shape {_shape(output)} after one of shape {shape}"
+            problem = "an output of another shape than before"
+            if records_shown():
+                problem = f"an output of shape {_shape(output)} after one of shape {shape}"
         if problem:
             raise DpradError(
                 f"run returned {problem} at call {first + i:,}, on {_which(labels[i])}.{_OUTPUT}"

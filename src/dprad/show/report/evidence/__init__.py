@@ -29,7 +29,7 @@ def evidence(
 ) -> Path:
     """Answer a scenario and write its evidence pack, as `today` or on this day.
 
-    The folder is new, empty, or an earlier pack, which is replaced in one step.
+    The folder is new, empty, or an earlier pack, which is replaced.
     """
     needed()  # before the work, not after it
     target = usable(folder, scenario.files)

@@ -1,4 +1,7 @@
-"""A private folder, written beside and renamed; never over what is not an evidence pack."""
+"""A private folder, written beside and renamed; never over what is not an evidence pack.
+
+An earlier pack is renamed first: a process that is killed then leaves both beside the place, whole.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dprad.errors import DpradError
-from dprad.runtime.writing import planted
+from dprad.runtime.writing import landed
 from dprad.show.report.evidence.facts import FORMAT
 
 RESULTS, HASHES = "results.json", "SHA256SUMS"
@@ -25,12 +28,7 @@ def usable(folder: Any, inputs: Iterable[Path] = ()) -> Path:
     """
     given = Path(folder)
     try:
-        if planted(given):
-            raise DpradError(
-                f"{given} leads through a link that somebody else put into a folder that others "
-                "may write. Name the folder itself, or another one."
-            )
-        target = given.resolve()
+        target = landed(given)
         for read in inputs:
             if read.exists() and target in read.resolve().parents:
                 raise DpradError(f"{given} holds an input ({read.name}); name another folder.")
@@ -71,12 +69,10 @@ def _replace(new: Path, target: Path) -> None:
     old = Path(tempfile.mkdtemp(prefix=".dprad-", dir=target.parent))
     try:
         target.replace(old)
-        try:
-            new.replace(target)
-        except OSError:
-            old.replace(target)
-            raise
+        new.replace(target)
     finally:
+        if not target.exists():
+            old.replace(target)
         shutil.rmtree(old, ignore_errors=True)
 
 
