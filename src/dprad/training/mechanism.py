@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -300,9 +301,10 @@ class DPSGD(Categorical):
         """Announce a long duration."""
         left = seconds * (total - done) / done
         if left > LONG:
-            sys.stderr.write(
-                f"No GPU: {total:,} trainings take about {left:,.0f} s on the processor.\n"
-            )
+            with suppress(OSError):  # nobody listens
+                sys.stderr.write(
+                    f"No GPU: {total:,} trainings take about {left:,.0f} s on the processor.\n"
+                )
 
     def log_likelihood(self, outputs: Any, records: Any) -> FloatArray:
         """Log-density of outputs given candidates, up to a common constant; broadcasts.
