@@ -192,7 +192,7 @@ def _blocks(given: Any, name: str) -> Iterable[FloatArray]:
 
 
 def _table(path: str | Path, name: str) -> FloatArray:
-    with opened(str(path), True, False, None) as rows:
+    with opened(str(path), True, False, None) as (rows, _):
         missing = [c for c in ("lat", "lon") if c not in rows.columns]
         if missing:
             raise DpradError(f"{name}: {Path(path).name} lacks the columns {', '.join(missing)}.")

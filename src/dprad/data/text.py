@@ -134,3 +134,8 @@ def _unpacked(file: Path) -> Any:
 def _listed() -> str:
     *most, last = map(repr, LIKELY)
     return f"{', '.join(most)} or {last}"
+
+
+def quoted(name: str) -> str:
+    """The name of a column, as DuckDB takes it for one."""
+    return '"' + name.replace('"', '""') + '"'
