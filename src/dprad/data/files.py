@@ -25,7 +25,7 @@ from dprad.data.text import COPY, Written, in_utf8, looks_like_utf16, quoted, wh
 from dprad.errors import DpradError, check_columns, part, told
 from dprad.runtime.interrupts import interruptible
 
-# The longest header that is looked at.
+# The longest header, in characters.
 HEADER = 2**20
 # The longest name of a column.
 NAME = 2**17
@@ -352,12 +352,17 @@ def _header(path: Path, limits: Limits | None) -> None:
     reader: Any = gzip.open if packed else Path.open
     try:
         with reader(path, "rt", encoding="utf-8-sig", errors="replace", newline="") as file:
-            line = file.readline(HEADER)
+            line = file.readline(HEADER + 1)
     except (OSError, EOFError, zlib.error):
         return  # it is refused when it is read
     separator = max(",;\t|", key=line.count)
     if limits is not None:
         _narrow(line.count(separator) + 1, limits)
+    if len(line) > HEADER:
+        raise DpradError(
+            f"data: the first line of {str(path)!r} is longer than 1 MB. Is it a list of names? "
+            "Keep fewer columns."
+        )
     try:
         row = next(csv.reader([line.strip("\r\n")], delimiter=separator), [])
         if max(map(len, row), default=0) > NAME:  # csv's own limit may be raised elsewhere
