@@ -419,6 +419,9 @@ def test_long_headers_are_a_sentence(tmp_path, capsys):
         ["assess", "--mechanism", "grr", "--epsilon", "1", "--data", str(path)], capsys
     )
     assert code == 2 and "internal error" not in text
+    path.write_text(",".join(f"c{i}" for i in range(200_000)) + "\n1,2\n")  # all different
+    with pytest.raises(DpradError, match="longer than 1 MB"):
+        Prior.from_data(path)
 
 
 # -- scenario files --------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import pickle
 import struct
 from pathlib import Path
@@ -12,6 +13,7 @@ import pandas as pd
 import pytest
 
 from dprad import DpradError, Prior, datasets
+from dprad.runtime.memory import limit
 
 
 def write(path, array):
@@ -76,6 +78,59 @@ def test_bad_input(tmp_path):
         (tmp_path / "broken").write_bytes(content)
         with pytest.raises(DpradError, match=r"not an IDX file|cannot be read"):
             datasets.idx(tmp_path / "broken")
+
+
+class Counted(gzip.GzipFile):
+    """A packed file that says how much of it was unpacked."""
+
+    most = 0
+
+    def read(self, size=-1):
+        block = super().read(size)
+        Counted.most += len(block)
+        return block
+
+
+def test_no_more_is_unpacked_than_an_array_takes(tmp_path, monkeypatch):
+    """Of 30 MB that take 30 kB packed, a header of five bytes lets six out."""
+    Counted.most = 0
+    monkeypatch.setattr(gzip, "open", lambda file: Counted(fileobj=file))
+    monkeypatch.setattr(gzip, "decompress", lambda raw: pytest.fail("all is unpacked"))
+    path = tmp_path / "a"
+    header = struct.pack(">BBBBi", 0, 0, 8, 1, 5)
+    path.write_bytes(gzip.compress(header + bytes(30_000_000)))
+    with pytest.raises(DpradError, match="not an IDX file"):
+        datasets.idx(path)
+    assert 0 < Counted.most < 20
+    path.write_bytes(gzip.compress(header + bytes(range(5))))
+    assert datasets.idx(path).tolist() == [0, 1, 2, 3, 4]
+    for lengths in ([2**31 - 1] * 3, [2**31 - 1] * 8):
+        path.write_bytes(struct.pack(f">BBBB{len(lengths)}i", 0, 0, 8, len(lengths), *lengths))
+        with pytest.raises(DpradError, match="what its header says would take"):
+            datasets.idx(path)
+    for shape in ([1] * 255, [0, 2**31 - 1, 2**31 - 1, 2**31 - 1]):
+        path.write_bytes(struct.pack(f">BBBB{len(shape)}i", 0, 0, 8, len(shape), *shape) + b"x")
+        with pytest.raises(DpradError, match="not an IDX file"):
+            datasets.idx(path)
+
+
+def test_images_that_do_not_fit_as_numbers_are_refused(tmp_path):
+    write(tmp_path / "train-images-idx3-ubyte.gz", np.zeros((100, 28, 28)))
+    write(tmp_path / "train-labels-idx1-ubyte", np.zeros(100))
+    with limit("1 MB"), pytest.raises(DpradError, match=r"78,400 numbers would take 1 MB, but"):
+        datasets.images("mnist", tmp_path)
+
+
+@pytest.mark.parametrize("name", ["train-images-idx3-ubyte", "adult.data"])
+def test_pipes_are_no_data_sets(name, tmp_path):
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(DpradError, match="is not in"):
+        datasets.adult(tmp_path) if name == "adult.data" else datasets.images("mnist", tmp_path)
+    with pytest.raises(DpradError, match="not a file"):
+        datasets.idx(tmp_path / name)
+    os.mkfifo(tmp_path / "1.plt")
+    with pytest.raises(DpradError, match="no files"):
+        list(datasets.geolife_points(tmp_path))
 
 
 # -- Census19 --------------------------------------------------------------------------------------

@@ -52,5 +52,8 @@ def test_the_same_prior(people, spark, question):
     frame = spark.createDataFrame(people.astype({"age": int}))
     same(Prior.from_data(frame, **question), here)
     same(Prior.from_data(dd.from_pandas(people, npartitions=4), **question), here)
+    dotted = Prior.from_data(frame.toDF("a.b", "*", "w`"), columns=["a.b", "*"], weight="w`")
+    asked = {"columns": ["age", "job"], "weight": "w"}
+    assert dotted.support.tolist() == Prior.from_data(people, **asked).support.tolist()
     again = Prior.from_data(frame.filter(frame.age > 30), **question)
     same(again, Prior.from_data(people[people.age > 30], **question))

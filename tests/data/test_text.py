@@ -5,16 +5,18 @@ from __future__ import annotations
 import contextlib
 import gzip
 import os
+import shutil
 import signal
 import stat
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 
 from dprad import DpradError, Prior, PureDP, Threat, assess, mechanisms, scenario
-from dprad.data import files
+from dprad.data import files, text
 from dprad.data.files import Limits
 from dprad.errors import share
 from dprad.show.cli import main
@@ -128,6 +130,42 @@ def test_copies_are_private_limited_and_removed(tmp_path, monkeypatch):
     with pytest.raises(DpradError, match="MB in UTF-8"):
         Prior.from_data(path, encoding="latin-1", limits=limits)
     assert list(Path(tmp_path / "temporary").iterdir()) == []
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_copies_leave_room_on_the_disk(packed, tmp_path, monkeypatch):
+    """A file is copied until the copy takes four times what is left, whatever it is packed into."""
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    asked = []
+
+    def usage(folder):
+        assert Path(folder).parent == tmp_path / "temporary"
+        written = sum(f.stat().st_size for f in Path(folder).iterdir())
+        asked.append(5_000_000 - written)
+        return SimpleNamespace(free=asked[-1])
+
+    monkeypatch.setattr(shutil, "disk_usage", usage)
+    path = tmp_path / ("t.csv.gz" if packed else "t.csv")
+    for size, fits in ((1_000_000, True), (30_000_000, False)):
+        rows = b"a\n" + b"1\n" * (size // 2)
+        path.write_bytes(gzip.compress(rows) if packed else rows)
+        if fits:
+            assert Prior.from_data(path, encoding="latin-1").size == 1
+        else:
+            with pytest.raises(DpradError, match="no room for more"):
+                Prior.from_data(path, encoding="latin-1")
+    assert asked[-1] > 0 and list((tmp_path / "temporary").iterdir()) == []
+
+
+def test_utf_16_under_another_name_is_told_before_it_is_copied(tmp_path, monkeypatch):
+    path = tmp_path / "t.csv"
+    path.write_bytes(ROWS.encode("utf-16"))
+    monkeypatch.setattr(text, "_copied", lambda *_: pytest.fail("it is copied"))
+    with pytest.raises(DpradError, match=r"t\.csv' is in UTF-16\. Save it"):
+        Prior.from_data(path, encoding="latin-1")
+    monkeypatch.undo()
+    assert Prior.from_data(path, encoding="utf-16").size > 1
 
 
 def test_the_page_says_what_to_do(tmp_path):

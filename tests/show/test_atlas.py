@@ -8,6 +8,7 @@ import math
 import os
 from datetime import date
 from pathlib import Path
+from unicodedata import category
 
 import pytest
 import yaml
@@ -16,6 +17,7 @@ from dprad import ZCDP, ApproxDP, DpradError, Prior, PureDP, assess
 from dprad.show import atlas
 from dprad.show import scenario as scenarios
 from dprad.show.atlas import schema
+from dprad.show.atlas.page import Source, html
 from dprad.show.atlas.reading import read_entry
 from dprad.show.atlas.rows import Row, csv_of, up
 from dprad.show.cli import main
@@ -187,6 +189,26 @@ def test_no_cell_is_a_formula(name):
     [_, line] = csv.reader(csv_of([Row.of(read_entry(made))]).splitlines())
     wanted = "ab= c" if name[0] == "a" else "'" + name.strip("\t\r\0")
     assert line[0] == line[3] == wanted and float(line[7]) > 0
+
+
+SIGNS = "=+-@\uff1d\uff0b\uff0d\uff20\ufe66\ufe62\ufe63\ufe6b\u2212"
+
+
+@pytest.mark.parametrize("separator", [",", ";"])
+@pytest.mark.parametrize("before", ["", "\u200b", "\u202e", "\ufeff ", ";", "a; ", ';"', ";\u200b"])
+def test_no_cell_is_a_formula_however_it_is_read(before, separator):
+    """Wide and small signs, invisible ones before them, and readers that split at semicolons."""
+    for sign in SIGNS:
+        made = Row.of(read_entry(entry(f"{before}{sign}1+1", None, unit=f"{before}{sign}1+1")))
+        for line in csv.reader(csv_of([made]).splitlines(), delimiter=separator):
+            assert not any(cell.strip(' "').startswith(tuple(SIGNS)) for cell in line)
+
+
+def test_invisible_signs_are_in_no_cell():
+    made = Row.of(read_entry(entry("a\u202eb\u200bc\x07", None, words="x")))
+    assert made.cells()[0] == "abc" and csv_of([made]).splitlines()[1].startswith("abc,")
+    shown = html([made], Source("a test", date(2026, 1, 1)), "")
+    assert "abc" in shown and not any(category(c) == "Cf" for c in shown)
 
 
 @pytest.mark.parametrize(

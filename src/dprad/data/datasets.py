@@ -6,6 +6,7 @@ Nothing is downloaded unless no directory is given. Images are scaled to [-1, 1]
 from __future__ import annotations
 
 import gzip
+import math
 import os
 import zlib
 from pathlib import Path
@@ -17,6 +18,7 @@ from dprad.data.microdata import CENSUS_KNOWN, TEXAS_KNOWN, census19, find, mate
 from dprad.data.places import geolife_points, porto_points, visits
 from dprad.errors import DpradError, one_of, told
 from dprad.numerics.arrays import FloatArray, IntArray
+from dprad.runtime.memory import need
 
 __all__ = [
     "ADULT_COLUMNS",
@@ -35,6 +37,8 @@ __all__ = [
     "visits",
 ]
 
+# Bytes that are unpacked at once.
+_BLOCK = 2**20
 # Names on OpenML; the keys are the directories searched for the original files.
 IMAGES = {"mnist": "mnist_784", "fashion-mnist": "Fashion-MNIST"}
 ADULT_COLUMNS = [
@@ -110,6 +114,7 @@ def images(name: str, directory: Any = None) -> tuple[FloatArray, IntArray]:
         return x / 127.5 - 1.0, np.asarray(data.target)[:60_000].astype(int)
     x = idx(_file(place, "train-images-idx3-ubyte"))
     y = idx(_file(place, "train-labels-idx1-ubyte"))
+    need(17 * x.size, f"{name}: {x.size:,} numbers", "Use a smaller copy.")
     return x / 127.5 - 1.0, y.astype(int)
 
 
@@ -178,18 +183,38 @@ def idx(path: Any) -> Any:
 
     """
     file = Path(path)
+    if not file.is_file():
+        raise DpradError(f"{file} cannot be read: it is not a file.")
     try:
-        raw = file.read_bytes()
-        raw = gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
+        with file.open("rb") as packed:
+            two = packed.read(2)
+            packed.seek(0)
+            with gzip.open(packed) if two == b"\x1f\x8b" else packed as stream:
+                found = _array(stream, file)
     except (OSError, EOFError, zlib.error) as error:
         raise DpradError(f"{file} cannot be read ({told(error)}).") from None
-    try:
-        if raw[:3] != b"\x00\x00\x08":
-            raise ValueError
-        shape = np.frombuffer(raw, ">i4", raw[3], 4)
-        return np.frombuffer(raw, np.uint8, offset=4 + 4 * raw[3]).reshape(shape)
-    except (ValueError, IndexError):
-        raise DpradError(f"{file} is not an IDX file of bytes, or is truncated.") from None
+    if found is None:
+        raise DpradError(f"{file} is not an IDX file of bytes, or is truncated.")
+    return found
+
+
+def _array(stream: Any, file: Path) -> Any:
+    """The array of an IDX file, or None: as many bytes as its header says, and none is unpacked
+    beyond these.
+    """
+    head = stream.read(4)
+    if len(head) < 4 or head[:3] != b"\x00\x00\x08" or head[3] > 8:
+        return None
+    lengths = stream.read(4 * head[3])
+    if len(lengths) < 4 * head[3]:
+        return None
+    shape = [int(n) for n in np.frombuffer(lengths, ">u4")]
+    size = math.prod(shape)
+    need(size, f"{file}: what its header says", "Is it an IDX file?")
+    raw = bytearray()
+    while len(raw) <= size and (block := stream.read(min(_BLOCK, size + 1 - len(raw)))):
+        raw += block
+    return np.frombuffer(raw, np.uint8).reshape(shape) if len(raw) == size > 0 else None
 
 
 def given(directory: Any = None) -> str | None:
@@ -226,7 +251,7 @@ def _place(name: str, directory: Any) -> Path | None:
 
 def _file(place: Path, name: str) -> Path:
     for candidate in (place / name, place / f"{name}.gz"):
-        if candidate.exists():
+        if candidate.is_file():
             return candidate
     raise DpradError(f"{name} (or {name}.gz) is not in {str(place)!r}.")
 

@@ -21,11 +21,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dprad.data.text import COPY, Written, in_utf8, looks_like_utf16, why_not_utf8
+from dprad.data.text import COPY, Written, in_utf8, looks_like_utf16, quoted, why_not_utf8
 from dprad.errors import DpradError, check_columns, part, told
 from dprad.runtime.interrupts import interruptible
 
-# The longest header that is looked at.
+# The longest header, in characters.
 HEADER = 2**20
 # The longest name of a column.
 NAME = 2**17
@@ -91,8 +91,8 @@ def opened(
     limits: Limits | None,
     written: Written | None = None,
     columns: Sequence[str] | None = None,
-) -> Iterator[Any]:
-    """A data frame as it is, or the table of a file, read by DuckDB while this is open.
+) -> Iterator[tuple[Any, Any]]:
+    """A data frame as it is, and None; or the table of a file, and DuckDB that reads it meanwhile.
 
     Limits are those of `columns`, if some are named; of an empty choice nothing is checked but the
     size.
@@ -105,7 +105,7 @@ def opened(
     if not isinstance(data, str | Path):
         written.needs_text("a table")
         with interruptible():
-            yield data
+            yield data, None
         return
     duckdb = part("duckdb", "files of data", "tables")
 
@@ -125,7 +125,8 @@ def opened(
                 clock.start()
             if reader == _CSV and any(map(looks_like_utf16, copies)):
                 raise UnreadableError
-            yield _table(connection, names, copies, reader, limits, written, columns)
+            table = _table(connection, names, copies, reader, limits, written, columns)
+            yield table, connection
         except duckdb.InterruptException:
             raise DpradError("data: reading it takes too long. Load a smaller table.") from None
         except DpradError as error:
@@ -261,10 +262,9 @@ def _short(table: Any, chosen: Sequence[str], limits: Limits) -> None:
     for name, kind in zip(table.columns, map(str, table.types), strict=True):
         if name not in chosen:
             continue
-        quoted = '"' + name.replace('"', '""') + '"'
         odd = not SMALL.fullmatch(kind)
         long = kind == "VARCHAR" and (
-            table.filter(f"strlen({quoted}) > {limits.text}").limit(1).fetchall()
+            table.filter(f"strlen({quoted(name)}) > {limits.text}").limit(1).fetchall()
         )
         if odd or long:
             raise DpradError(
@@ -279,8 +279,7 @@ def _named(table: Any) -> None:
     numbers = [n for n in names if re.fullmatch(VALUE, n.strip(), re.I)]
     years = len(numbers) == len(names) and all(re.fullmatch(_YEAR, n) for n in names)
     same = " OR ".join(
-        "CAST(\"{}\" AS VARCHAR) = '{}'".format(n.replace('"', '""'), n.replace("'", "''"))
-        for n in names
+        "CAST({} AS VARCHAR) = '{}'".format(quoted(n), n.replace("'", "''")) for n in names
     )
     if (numbers and not years) or table.limit(ROWS).filter(same).limit(1).fetchall():
         raise DpradError(
@@ -353,12 +352,17 @@ def _header(path: Path, limits: Limits | None) -> None:
     reader: Any = gzip.open if packed else Path.open
     try:
         with reader(path, "rt", encoding="utf-8-sig", errors="replace", newline="") as file:
-            line = file.readline(HEADER)
+            line = file.readline(HEADER + 1)
     except (OSError, EOFError, zlib.error):
         return  # it is refused when it is read
     separator = max(",;\t|", key=line.count)
     if limits is not None:
         _narrow(line.count(separator) + 1, limits)
+    if len(line) > HEADER:
+        raise DpradError(
+            f"data: the first line of {str(path)!r} is longer than 1 MB. Is it a list of names? "
+            "Keep fewer columns."
+        )
     try:
         row = next(csv.reader([line.strip("\r\n")], delimiter=separator), [])
         if max(map(len, row), default=0) > NAME:  # csv's own limit may be raised elsewhere

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dprad.data.files import ROWS, SMALL, Limits, opened
+from dprad.data.text import quoted
 
 _KINDS = (
     ("VARCHAR", "text"),
@@ -34,13 +35,13 @@ class Seen:
 
 def overview(path: Any, limits: Limits) -> list[Seen]:
     """The columns of a file. One pass over its first rows, at most 200,000; no value is kept."""
-    with opened(path, False, False, limits, columns=()) as table:
+    with opened(path, False, False, limits, columns=()) as (table, _):
         first, found = table.limit(ROWS), []
         kinds = dict(zip(table.columns, map(str, table.types), strict=True))
         small = [name for name, kind in kinds.items() if SMALL.fullmatch(kind)]
         asked = [
-            f"approx_count_distinct({_quoted(c)}), "
-            + (f"max(strlen({_quoted(c)}))" if kinds[c] == "VARCHAR" else "0")
+            f"approx_count_distinct({quoted(c)}), "
+            + (f"max(strlen({quoted(c)}))" if kinds[c] == "VARCHAR" else "0")
             for c in small
         ]
         told = list(first.aggregate(", ".join(asked)).fetchall()[0]) if small else []
@@ -57,7 +58,3 @@ def _word(kind: str) -> str:
         if kind.startswith(start):
             return word
     return "whole number" if "INT" in kind else "other"
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

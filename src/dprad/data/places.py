@@ -142,7 +142,7 @@ def geolife_points(folder: Any) -> Iterator[FloatArray]:
                         centre=(39.9130, 116.3703), metres=5000, shape="box")
 
     """
-    files = sorted(Path(folder).rglob("*.plt"))
+    files = sorted(f for f in Path(folder).rglob("*.plt") if f.is_file())
     if not files:
         raise DpradError(f"there are no files *.plt under {str(folder)!r}.")
     for file in files:
@@ -192,7 +192,7 @@ def _blocks(given: Any, name: str) -> Iterable[FloatArray]:
 
 
 def _table(path: str | Path, name: str) -> FloatArray:
-    with opened(str(path), True, False, None) as rows:
+    with opened(str(path), True, False, None) as (rows, _):
         missing = [c for c in ("lat", "lon") if c not in rows.columns]
         if missing:
             raise DpradError(f"{name}: {Path(path).name} lacks the columns {', '.join(missing)}.")

@@ -18,10 +18,14 @@ from typing import Any
 import numpy as np
 
 from dprad.data.as_written import read as as_written
-from dprad.data.files import Limits, UnreadableError, is_text, opened
-from dprad.data.text import Written
+from dprad.data.files import SMALL, Limits, UnreadableError, is_text, opened
+from dprad.data.text import Written, quoted
 from dprad.errors import DpradError, column, part, told
 from dprad.numerics.arrays import Column, FloatArray, IntArray, distinct
+from dprad.runtime.memory import need
+
+# Bytes that a value of a record takes here, beside those of a text.
+CELL = 100
 
 # Text that is a number to people: with a decimal comma, as a percentage, or as it stands.
 _COMMA = re.compile(r"\s*+[-+]?\d*+(,\d++)?\s*+")
@@ -46,26 +50,28 @@ def count(
     named = None
     if limits is not None and columns is not None:
         named = [*_wanted(columns), *([] if weight is None else [weight])]
-    with opened(data, False, glob, limits, written, named) as native:
-        return _counted(native, columns, weight, limits)
+    with opened(data, False, glob, limits, written, named) as (native, engine):
+        return _counted(native, engine, columns, weight, limits)
 
 
 def names_of(data: Any, *, written: Written | None = None) -> list[str]:
     """The names of the columns; the rows are not counted."""
-    with opened(data, False, False, None, written) as native:
+    with opened(data, False, False, None, written) as (native, _):
         return list(_frame(native)[1].names())
 
 
 def _counted(
     native: Any,
+    engine: Any,
     columns: Sequence[str] | None,
     weight: str | None,
     limits: Limits | None,
 ) -> tuple[list[str], list[Column], FloatArray, IntArray, FloatArray]:
     frame, schema = _frame(native)
     keys = _keys(schema.names(), columns, weight)
-    frame, totals = _totals(frame, schema, weight)
-    grouped = _grouped(frame, keys, totals, limits)
+    plain = {name: f"c{i}" for i, name in enumerate(schema.names())}
+    frame, totals = _totals(_renamed(frame, plain), schema, plain, weight)
+    grouped = _grouped(frame, [plain[k] for k in keys], totals, limits, engine)
     weights = _weights(grouped[len(keys) :], weight)
     rows = np.asarray(grouped[-1], dtype=np.int64)
     squares = weights if weight is None else np.asarray(grouped[-2], dtype=float)
@@ -80,10 +86,32 @@ def _keys(present: list[Any], columns: Sequence[str] | None, weight: str | None)
     keys = [c for c in present if c != weight] if columns is None else _wanted(columns)
     for name in keys:
         column(name, present, name="columns")
+    if not keys:
+        why = "it has none" if weight is None else f"it has none but the weight {weight!r}"
+        raise DpradError(f"data must have a column that tells what the records are, but {why}.")
     return keys
 
 
-def _totals(frame: Any, schema: Any, weight: str | None) -> tuple[Any, list[Any]]:
+def _renamed(frame: Any, names: dict[str, str]) -> Any:
+    """The frame under other names. Engines take some for more than a name: a.b, *, or ^a.*$."""
+    nw = part("narwhals", "tables", "tables")
+
+    native: Any = frame.to_native()
+    try:
+        if frame.implementation.is_duckdb():
+            native = native.project(", ".join(f"{quoted(n)} AS {new}" for n, new in names.items()))
+        elif frame.implementation.is_pyspark():
+            native = native.toDF(*names.values())
+        else:
+            return frame.rename(names)
+    except Exception as error:
+        raise _failed(error) from None
+    return nw.from_native(native)
+
+
+def _totals(
+    frame: Any, schema: Any, plain: dict[str, str], weight: str | None
+) -> tuple[Any, list[Any]]:
     """The frame, and what is computed for each group of equal records.
 
     That is their number; with a weight its sum, its minimum, how often it is there, the number, the
@@ -91,45 +119,52 @@ def _totals(frame: Any, schema: Any, weight: str | None) -> tuple[Any, list[Any]
     """
     nw = part("narwhals", "tables", "tables")
 
-    present = schema.names()
-    # names that no column has
-    total, least, filled, rows, square, many = (_unused(n, present) for n in "tlfrsm")
-    weights, squares, heavy = (_unused(n, present) for n in "wqh")
     if weight is None:
-        return frame, [nw.len().alias(total)]
-    column(weight, present, name="weight")
+        return frame, [nw.len().alias("total")]
+    column(weight, schema.names(), name="weight")
     if not schema[weight].is_numeric():
         raise DpradError(
             f"weight must be a column of numbers, but {weight!r} holds "
             f"{type(schema[weight]).__name__}. If it has decimal commas, read it with decimal=','."
         )
-    w = nw.col(weights)
+    w = nw.col("w")
     try:
         # as floats, so that no engine overflows; under a new name, as it may also be a key
-        frame = frame.with_columns(nw.col(weight).cast(nw.Float64).alias(weights)).with_columns(
-            (w * w).alias(squares), nw.when(w > 0).then(nw.lit(1)).otherwise(nw.lit(0)).alias(heavy)
+        frame = frame.with_columns(w=nw.col(plain[weight]).cast(nw.Float64)).with_columns(
+            square=w * w, heavy=nw.when(w > 0).then(nw.lit(1)).otherwise(nw.lit(0))
         )
     except Exception as error:
         raise _failed(error) from None
     return frame, [
-        w.sum().alias(total),
-        w.min().alias(least),
-        w.count().alias(filled),
-        nw.len().alias(rows),
-        nw.col(squares).sum().alias(square),
-        nw.col(heavy).sum().alias(many),
+        w.sum().alias("total"),
+        w.min().alias("least"),
+        w.count().alias("filled"),
+        nw.len().alias("rows"),
+        nw.col("square").sum().alias("squares"),
+        nw.col("heavy").sum().alias("many"),
     ]
 
 
 def _grouped(
-    frame: Any, keys: list[str], totals: list[Any], limits: Limits | None
+    frame: Any, keys: list[str], totals: list[Any], limits: Limits | None, engine: Any
 ) -> list[list[Any]]:
-    """The distinct records, a list per key, and their totals, a list for each."""
+    """The distinct records, a list per key, and their totals, a list for each.
+
+    Those of a file stay with DuckDB, which spills to disk, until it is known that they fit here.
+    """
     nw = part("narwhals", "tables", "tables")
 
     try:
         counted = frame.group_by(*(nw.col(c) for c in keys)).agg(*totals)
-        grouped = _fetch(counted if limits is None else counted.head(limits.distinct + 1))
+        if limits is not None:
+            counted = counted.head(limits.distinct + 1)
+        if engine is not None:
+            counted.to_native().create("grouped")
+            counted = nw.from_native(engine.table("grouped"))
+            _fit(counted.to_native(), "different records")
+        grouped = _fetch(counted)
+    except DpradError:
+        raise
     except Exception as error:
         raise _failed(error) from None
     if limits is not None and len(grouped[0]) > limits.distinct:
@@ -174,10 +209,14 @@ def read_rows(data: Any, literal: bool = False) -> tuple[list[str], list[Column]
     that are no plain numbers come twice (`data.as_written`).
     """
     text = literal and is_text(data)
-    with opened(data, True, False, None, Written(literal=text)) as native:
+    with opened(data, True, False, None, Written(literal=text)) as (native, engine):
         frame, schema = _frame(native)
         try:
+            if engine is not None:
+                _fit(frame.to_native(), "rows")
             names, columns = schema.names(), _fetch(frame)
+        except DpradError:
+            raise
         except Exception as error:
             raise _failed(error) from None
     if text:
@@ -233,16 +272,22 @@ def _wanted(columns: Any) -> list[str]:
     return list(names)
 
 
-def _unused(stem: str, present: Sequence[str]) -> str:
-    name = f"__dprad_{stem}"
-    while name in present:
-        name += "_"
-    return name
-
-
 def _failed(error: Exception) -> UnreadableError:
     """What an engine complains about may show a value, so only the kind of it is told."""
     return UnreadableError(f"data: the table cannot be counted ({told(error)}).")
+
+
+def _fit(table: Any, what: str) -> None:
+    """Refuse a table of DuckDB whose rows would not fit here, before they come."""
+    kinds = zip(table.columns, map(str, table.types), strict=True)
+    long = [n for n, kind in kinds if kind == "VARCHAR" or not SMALL.fullmatch(kind)]
+    sizes = [f"coalesce(sum(strlen(CAST({quoted(n)} AS VARCHAR))), 0)" for n in long]
+    ((rows, size),) = table.aggregate(f"count(*), {' + '.join(sizes) or 0}").fetchall()
+    need(
+        rows * len(table.columns) * CELL + float(size),
+        f"data: {rows:,} {what}",
+        "Keep fewer rows or columns, or coarser values.",
+    )
 
 
 def _fetch(frame: Any) -> list[list[Any]]:

@@ -1,7 +1,7 @@
 """How a text file is written: its encoding, and the sign before its decimals.
 
 DuckDB reads UTF-8. A file in another encoding is copied to UTF-8 first, piece by piece, into a
-private folder. Cost: one pass, and disk space for the copy.
+private folder, of which it leaves a fifth free. Cost: one pass, and disk space for the copy.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import codecs
 import gzip
 import os
 import re
+import shutil
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,8 @@ _ENCODINGS = re.compile(
 )
 COPY = "dprad-utf8-"  # how the names of copies begin
 _PART = 2**20
+# A copy may take so many times what it leaves free.
+_FILL = 4
 _SAVE = "Save it as UTF-8, or say what it is with encoding= (--encoding):"
 
 
@@ -71,6 +74,8 @@ def in_utf8(files: list[Path], folder: str, encoding: str, most: float) -> list[
     """Private copies of the files, in UTF-8, of at most so many bytes each."""
     copies = []
     for i, file in enumerate(files):
+        if not encoding.startswith(("utf-16", "utf-32")) and looks_like_utf16(file):
+            raise DpradError(f"data: the file {str(file)!r} {why_not_utf8(file)}")
         copy = Path(folder) / f"{COPY}{i}{Path(file.name.removesuffix('.gz')).suffix}"
         _copied(file, copy, encoding, most)
         copies.append(copy)
@@ -90,6 +95,12 @@ def _copied(file: Path, copy: Path, encoding: str, most: float) -> None:
                 if size > most:
                     raise DpradError(
                         f"data takes more than {most / 1e6:,.0f} MB in UTF-8. Load a smaller table."
+                    )
+                if size > _FILL * shutil.disk_usage(copy.parent).free:
+                    raise DpradError(
+                        f"data: the file {str(file)!r} takes more than {size / 1e6:,.0f} MB in "
+                        "UTF-8, and there is no room for more in the folder for temporary files. "
+                        "Save it as UTF-8, or set TMPDIR to a folder with more room."
                     )
     except UnicodeError:
         raise DpradError(
@@ -134,3 +145,8 @@ def _unpacked(file: Path) -> Any:
 def _listed() -> str:
     *most, last = map(repr, LIKELY)
     return f"{', '.join(most)} or {last}"
+
+
+def quoted(name: str) -> str:
+    """The name of a column, as DuckDB takes it for one."""
+    return '"' + name.replace('"', '""') + '"'

@@ -1090,3 +1090,42 @@ def test_what_a_function_made_of_an_interrupt_is_not_recorded(tmp_path):
     command = [sys.executable, str(script), str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.stdout == "done\n", done.stderr
+
+
+DRAWS = """
+import random, sys
+import numpy as np
+from numpy.random import laplace as numpys
+from random import gauss
+from scipy.stats import laplace, norm
+from dprad import Prior, PureDP, audit
+from dprad.verbs.audit.fingerprint import digest
+frozen, seeded, own = norm(0, 1), norm(0, 1), np.random.RandomState(int(sys.argv[2]))
+seeded.random_state = int(sys.argv[2])
+def run(record, rng):
+    return bool(record + laplace.rvs(random_state=rng) + frozen.rvs(random_state=rng) > 0.5)
+others = [lambda: frozen.rvs(), lambda: numpys(), lambda: gauss(0, 1), lambda: random.random()]
+others += [lambda: np.random.mtrand._rand.bytes(1), lambda: numpys.__self__._bit_generator]
+print(*map(digest, others), digest(lambda: seeded.rvs()), digest(lambda: own.rand()))
+asked = {"claim": PureDP(1.0, neighbours="replace-one"), "prior": Prior.uniform(2), "rng": 5}
+result = audit(run, **asked, trials=200, state=sys.argv[1])
+print(result.verdict, result.epsilon_lower, "an earlier session" in str(result.notes))
+"""
+
+
+def test_generators_that_every_process_seeds_anew_are_no_part_of_it(tmp_path):
+    """A function of scipy.stats is gone on with; one with a seed of its own is another's."""
+    script = tmp_path / "script.py"
+    script.write_text(DRAWS)
+
+    def session(seed):
+        command = [sys.executable, str(script), str(tmp_path / "state"), seed]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        (*shared, seeded, own), result = map(str.split, done.stdout.splitlines())
+        return shared, seeded, own, result
+
+    first, second, third = session("1"), session("1"), session("2")
+    assert first[:3] == second[:3] and first[0] == third[0]
+    assert first[3][:2] == second[3][:2] and [first[3][-1], second[3][-1]] == ["False", "True"]
+    assert first[1] != third[1] and first[2] != third[2]

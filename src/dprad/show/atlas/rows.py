@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,8 @@ from dprad.verbs.assess import assess
 
 # Values of the secret, and the delta at which other promises are stated as an epsilon.
 SECRET, DELTA = 10, 1e-6
+# Signs that begin a formula: = + - @, also in wide and small form, and a minus.
+_SIGNS = r"=+\-@\uff1d\uff0b\uff0d\uff20\ufe66\ufe62\ufe63\ufe6b\u2212"
 HEADS = (
     *("deployment", "by", "since", "unit", "parameters", "neighbours", "average", "one person"),
     *("secret of 10", "a year", "a year, secret of 10", "not known"),
@@ -77,7 +78,8 @@ class Row:
         ]
         unknown = "; ".join([*([r.reason.rstrip(".")] if r.reason else []), *r.unknown])
         when = r.date[:4]
-        return (r.name, r.curators, when, r.unit, r.parameters, r.stated, *numbers, unknown)
+        texts = (r.name, r.curators, when, r.unit, r.parameters, r.stated, *numbers, unknown)
+        return tuple(map(_visible, texts))
 
 
 def registered(folder: Path) -> list[Path]:
@@ -122,12 +124,10 @@ def table(rows: Sequence[Row]) -> list[tuple[str, ...]]:
 
 def csv_of(rows: Sequence[Row]) -> str:
     """The table for programs: a line for each reading of the neighbours, unrounded."""
-    file = io.StringIO()
-    out = csv.writer(file, lineterminator="\n")
     heads: list[Any] = ["deployment", "by", "date", "unit", "parameters", "stated", "neighbours"]
     heads += ["average", "person", "secret", "times_a_year"]
     heads += ["year_average", "year_person", "year_secret", "not_known"]
-    out.writerow(heads)
+    lines = [heads]
     for row in rows:
         r = row.read
         told = [_cell(t) for t in (r.name, r.curators, r.date, r.unit, r.parameters, r.stated)]
@@ -135,14 +135,25 @@ def csv_of(rows: Sequence[Row]) -> str:
         for k, reading in enumerate(r.promises or {"": None}):
             unit = _plain(row.unit[k]) if row.unit else ["", "", ""]
             year = _plain(row.year[k]) if row.year else ["", "", ""]
-            out.writerow([*told, reading, *unit, r.times, *year, unknown])
-    return file.getvalue()
+            lines.append([*told, reading, *unit, r.times, *year, unknown])
+    return "".join(",".join(map(_quoted, line)) + "\n" for line in lines)
+
+
+def _quoted(value: Any) -> str:
+    """A cell of a line: in quotes if it holds one, a comma, or a semicolon, where some split."""
+    text = str(value)
+    return '"{}"'.format(text.replace('"', '""')) if set(text) & set('",;') else text
 
 
 def _cell(text: str) -> str:
-    """Text that no spreadsheet takes for a formula, without control characters."""
-    clean = " ".join("".join(c for c in text if c.isspace() or category(c) != "Cc").split())
-    return f"'{clean}" if clean.startswith(("=", "+", "-", "@")) else clean
+    """Text that no spreadsheet takes for a formula, even if it begins a cell at a semicolon."""
+    return re.sub(rf"(^|;\s*)(?=[\"\s]*[{_SIGNS}])", r"\1'", _visible(text))
+
+
+def _visible(text: str) -> str:
+    """Without control characters, and signs that are not seen or turn the text around."""
+    hidden = ("Cc", "Cf")
+    return " ".join("".join(c for c in text if c.isspace() or category(c) not in hidden).split())
 
 
 def _plain(numbers: Numbers) -> list[str]:

@@ -53,6 +53,8 @@ _SILENT = {
 }
 # Attributes of a function that are covered elsewhere, or do not matter.
 _PLAIN = {bool, int, str, bytes, complex, type(None), type(...), type(NotImplemented)}
+# Generators that all of Python and numpy share: every process seeds them anew.
+_SHARED = set(map(id, (_np := np.random.mtrand._rand, _np._bit_generator, random._inst)))
 
 
 def key(plan: Plan) -> dict[str, Any]:
@@ -136,6 +138,8 @@ class _Walk:
             self.say(type(thing).__name__, hex(thing) if type(thing) is int else repr(thing))
         elif type(thing) is float:
             self.say("float", thing.hex())
+        elif id(thing) in _SHARED:
+            self.say("shared", type(thing).__name__)
         elif id(thing) in self.met:
             self.say("met", self.met[id(thing)])
         else:
