@@ -338,6 +338,40 @@ def test_a_cut_end_is_told_and_what_is_whole_is_kept(home, capsys):
     assert run(capsys, "ledger", "verify", path)[0] == 0
 
 
+def test_what_may_have_been_published_counts(home, capsys):
+    """A line about the state of a release is incomplete: it counts, even if it is withdrawn."""
+    path = started(home, capsys)
+    Ledger.open(path).add(GRR(epsilon=3.0, size=2), name="big", query="b")
+    Ledger.open(path).add(GRR(epsilon=0.1, size=2), name="small", query="b")
+    whole = path.read_bytes()
+    for state in ("published", "withdrawn"):
+        Ledger.open(path).mark("big", state)
+        line = path.read_bytes().removeprefix(whole)
+        for cut in (len(line) - 2, line.index(b'", "check'), 20, 12):
+            path.write_bytes(whole + line[:cut])
+            again = Ledger.open(path)
+            again.mark("small", "withdrawn")
+            if not again.told:  # it was withdrawn before
+                assert state == "withdrawn" and cut > 20
+                continue
+            said = "incomplete and did not say" if cut == 12 else "counts as published"
+            assert said in again.told[0]
+            if cut > 12:
+                again.mark("big", "withdrawn")
+                assert [e.name for e in again.entries if e.counts] == ["big"]
+            assert said in run(capsys, "ledger", "status", path)[1]
+            assert said in run(capsys, "ledger", "verify", path)[1]
+        path.write_bytes(whole)
+
+
+def test_an_incomplete_line_is_told_by_the_first_who_adds(home, capsys):
+    path = started(home, capsys)
+    Ledger.open(path).add(GRR(epsilon=0.1, size=2), name="one", query="b")
+    path.write_bytes(path.read_bytes().rpartition(b'{"name"')[0] + b'{"name"')
+    words = ["--name", "y", "--mechanism", "grr", "--epsilon", "0.05", "--query", "b"]
+    assert "did not say which release" in run(capsys, "ledger", "add", path, *words)[1]
+
+
 @pytest.mark.parametrize("keep", [1, 5, 9, 14, 18])
 def test_what_names_no_release_is_dropped(home, capsys, keep):
     path = started(home, capsys)

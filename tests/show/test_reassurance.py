@@ -612,6 +612,19 @@ def test_a_share_is_a_number():
     assert [part(s) for s in (1.0, 0.996, 0.123456, 0.00123)] == ["100%", "100%", "12%", "0.12%"]
 
 
+def test_what_an_accepted_risk_rests_on_is_said(tmp_path, capsys):
+    """A table of few rows is accepted for what holds for every population: in every format."""
+    few = tmp_path / "few.csv"
+    few.write_text("a,b\nx,1\nx,2\nx,3\n")
+    call = ["assess", "--data", str(few), "--columns", "a", "--epsilon", "5", "--neighbours"]
+    for form in ("text", "markdown", "junit", "sarif"):
+        asked = [*call, "replace-one", "--max-risk", "0.99", "--format", form]
+        assert code(asked) == 0
+        said = capsys.readouterr().out
+        assert "says little about the population" in said and "every population" in said
+        assert "0.98" in said or "0.99" in said
+
+
 def test_a_file_that_nobody_named_is_not_replaced(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     file = Path("report.html")

@@ -71,6 +71,7 @@ class Verdict:
         known = (self.risk.worst_kind if self.worst else self.risk.kind) == "exact"
         if self.outcome == "accepted":
             every = "" if self.limit < 1 else " That accepts everything (1% is written 1%)."
+            every += apart(self.risk, worst=self.worst)
             return f"The extra risk {whose} stays within the accepted {self.limit:g}.{every}"
         if self.outcome == "exceeded":
             verb = "is" if known else "may be as high as"
@@ -109,6 +110,16 @@ def upper(risk: Risk, *, worst: bool) -> float:
 def free(risk: Risk, *, worst: bool) -> float:
     """What holds for every population, where the prior is doubtful."""
     return 1.0 if risk.any_prior is None else risk.any_prior[worst]
+
+
+def apart(risk: Risk, *, worst: bool) -> str:
+    """What an accepted risk rests on where the prior is doubtful, as a further sentence."""
+    if risk.any_prior is None:
+        return ""
+    return (
+        " The table says little about the population; what counts is what holds for every "
+        f"population, {explain.above(free(risk, worst=worst))}."
+    )
 
 
 def sure(risk: Risk, limit: float, *, worst: bool) -> bool:

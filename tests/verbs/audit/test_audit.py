@@ -399,7 +399,7 @@ def fails(record, rng):
         (fails, r"run failed at call [\d,]+, on a record: RuntimeError\..* To see its text"),
         (lambda r, rng: None, r"returned None at call 1, on a record"),
         (lambda r, rng: float("nan"), "returned NaN at call 1"),
-        (lambda r, rng: np.zeros(1 + int(rng.random() < 0.1)), "an output of shape"),
+        (lambda r, rng: np.zeros(1 + int(rng.random() < 0.1)), "an output of another shape"),
     ],
 )
 def test_a_subject_that_misbehaves(run, words):

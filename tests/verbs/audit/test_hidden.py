@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import threading
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, time, timedelta, timezone
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from dprad import ApproxDP, DpradError, GaussianDP, Prior, PureDP, audit, audit_outputs
@@ -414,10 +417,10 @@ def test_the_type_of_a_key_counts_and_a_constant_is_said():
     assert keys.verdict == "violated"
     same = audit(lambda z, rng: 1 if z == "1" else 0, **question)
     assert same.verdict == "consistent" and any(
-        "all outputs were the same" in note for note in same.notes
+        "all outputs looked the same" in note for note in same.notes
     )
     other = audit(lambda z, rng: rng.normal(), **question)
-    assert not any("all outputs were the same" in note for note in other.notes)
+    assert not any("all outputs looked the same" in note for note in other.notes)
 
 
 # -- found by a sixteenth reader -------------------------------------------------------------------
@@ -604,3 +607,50 @@ def test_names_that_come_once_take_no_room():
     for k in range(50):
         rows = reader.rows([{"a": 1.0, 10**6 + k: 2.0}, {"a": 1.0, 7: 3.0}])
     assert rows.numbers.shape[1] < 20
+
+
+# -- found by an eighteenth reader -----------------------------------------------------------------
+CITY = ("Europe/Berlin", "Europe/Paris")
+
+
+def arrow(words, record):
+    codes = pa.array([0, 1])
+    return pa.DictionaryArray.from_arrays(codes, pa.array([*words, "HIV" if record else "flu"]))
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda z, rng: NOON.replace(tzinfo=ZoneInfo(CITY[z])) + timedelta(int(rng.integers(99))),
+        lambda z, rng: time(int(rng.integers(24)), tzinfo=ZoneInfo(CITY[z])),
+        lambda z, rng: [1.0, pd.Timestamp("2030-01-01", tz=CITY[z])],
+        lambda z, rng: pd.Timestamp("2030-01-01").as_unit("s" if z else "ns"),
+        lambda z, rng: arrow("ab", z),
+        lambda z, rng: pa.chunked_array([arrow("ab", 0), arrow("ab", z)]),
+        lambda z, rng: pd.DataFrame({"a": pd.arrays.ArrowExtensionArray(arrow("ab", z))}),
+        lambda z, rng: pa.array([int(rng.integers(9))], type=pa.timestamp("s", tz=CITY[z])),
+        lambda z, rng: f"{rng.integers(10**7):07d}{z}{rng.integers(10**7):07d}",
+        lambda z, rng: int(f"9{rng.integers(10**9):09d}{z}{rng.integers(10**9):09d}"),
+        lambda z, rng: int(rng.integers(10**9)) * 2**70 + int(z),
+        lambda z, rng: os.fsdecode(b"caf\xe9 %d" % z),
+    ],
+)  # fmt: skip
+def test_zones_units_arrow_types_and_digits_are_seen(run):
+    assert verdict(lambda z, rng: run(int(z), rng), 400, rng=1).verdict == "violated"
+
+
+def test_an_output_that_cannot_be_read_is_refused_in_our_words():
+    class Odd:
+        def __init__(self, what):
+            self.columns = what
+
+        def __getitem__(self, key):
+            raise RuntimeError("Ann Secret")
+
+        def __array__(self, *_, **__):
+            raise RuntimeError("Ann Secret")
+
+    for what in (None, ["a"]):
+        with pytest.raises(DpradError, match="cannot be looked into") as said:
+            flat(Odd(what))
+        assert "Secret" not in str(said.value)

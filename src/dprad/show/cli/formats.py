@@ -157,6 +157,9 @@ def _said(judged: Judged, one: dict[str, Any]) -> str:
         f"extra risk {mean} on average over people, {own} for the most exposed person; accepted "
         f"is {judged.verdict.limit:g} for {limit}"
     )
+    if one["any_prior"] is not None:
+        every = explain.above(one["any_prior"][judged.verdict.worst])
+        said += f"; {DOUBT}, and for every population it is at most {every}"
     if one["outcome"] != "accepted" or not judged.unasked:
         return said
     return f"{narrow(judged.unasked)}: {said}. {judged.unasked}"

@@ -379,6 +379,7 @@ def verify(path: Path, /, *, head: str | None = None) -> int:
     whole = "its complete lines are" if missing else "it is"
     show("\n".join([
         *wrong,
+        *ledger.told,
         f"{path}: {whole} as written, {lines - 1:,} after the first.",
         "Keep this checksum elsewhere, to notice lines that are cut off later: " + ledger.head,
     ]))  # fmt: skip

@@ -23,7 +23,7 @@ from dprad.model.priors import Prior
 from dprad.model.threats import Threat
 from dprad.runtime.journal import Log
 from dprad.show.ledger.entry import PERSON, STATES, Entry, described, digest
-from dprad.show.ledger.lines import TORN, applied, missing
+from dprad.show.ledger.lines import TORN, applied, missing, told
 from dprad.show.ledger.plan import Plan, planned
 from dprad.show.ledger.standing import Asked, Standing, otherwise, standing_of
 from dprad.show.ledger.under import changed, under
@@ -116,6 +116,11 @@ class Ledger:
         self._log.refresh()
         lost = missing(self._log.rows, self._known())
         return (TORN, *lost) if self._log.torn else lost
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """What else incomplete lines leave open, in sentences."""
+        return told(self._log.rows, self._known())
 
     @property
     def changed(self) -> tuple[str, ...]:
@@ -255,11 +260,11 @@ class Ledger:
         if prior is not None:
             given = standard(prior) if threats is None else [_named(t) for t in threats]
             questions = tuple((name, Question.of(prior, threat)) for name, threat in given)
-            return Asked(questions, max_risk, bool(worst), doubts=self.missing)
+            return Asked(questions, max_risk, bool(worst), doubts=self.missing, notes=self.told)
         if self.scenario is None:
             raise DpradError(f"{self.path} names no scenario: say which population, with prior=.")
         scenario = load(self.scenario)
-        asked, notes = scenario.questions, changed(self._counted, self.scenario)
+        asked, notes = scenario.questions, (*self.told, *changed(self._counted, self.scenario))
         if threats is not None:
             named = [_named(t) for t in threats]
             asked = tuple((n, Question.of(scenario.prior, threat)) for n, threat in named)

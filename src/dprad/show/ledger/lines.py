@@ -19,16 +19,27 @@ LEFT = (
     "A line of the ledger was incomplete when the next one was added, so the release {!r} may be "
     "missing. Add it again (and mark it as withdrawn if it was never published)."
 )
+SEEN = "A line about {!r} was incomplete: it counts as published from then on."
+UNNAMED = (
+    "A line of the ledger was incomplete and did not say which release it was about. If one is "
+    "missing, add it again."
+)
+# How a line begins that adds a release, or changes its state; and what is left of the state.
+_BEGUN = re.compile(
+    r'\{"(?P<what>name|mark)": (?P<name>"(?:[^"\\]|\\.)*")(?:, "state": (?P<state>"withdrawn"))?'
+)
 
 
 def applied(found: dict[str, Entry], rows: Sequence[dict[str, Any]], done: int) -> int:
     """Apply the lines after the first `done` to the entries found; how many are applied then."""
     for line in range(done, len(rows)):
         row = rows[line]
-        if "torn" in row:
-            continue
         try:
-            if "mark" in row:
+            if "torn" in row:
+                name = _seen(row, found)
+                if name:
+                    found[name] = replace(found[name], state="published", seen=True)
+            elif "mark" in row:
                 entry, state = found[row["mark"]], _state(row["state"])
                 seen = entry.seen or state == "published"
                 found[row["mark"]] = replace(entry, state=state, seen=seen)
@@ -43,18 +54,37 @@ def applied(found: dict[str, Entry], rows: Sequence[dict[str, Any]], done: int) 
 
 def missing(rows: Sequence[dict[str, Any]], known: Collection[str]) -> tuple[str, ...]:
     """Which releases may be missing because their lines were incomplete, in sentences."""
-    begun = {_begun(row["torn"]) for row in rows if "torn" in row}
-    return tuple(LEFT.format(name) for name in sorted(begun - {"", *known}))
+    begun = [_begun(row["torn"]) for row in rows if "torn" in row]
+    lost = {name for what, name, _ in begun if what == "name" and name not in known}
+    return tuple(LEFT.format(name) for name in sorted(lost))
 
 
-def _begun(torn: Any) -> str:
-    """The name of the release that an incomplete line is about; empty if that is not there."""
-    found = re.match(r'\{"name": ("(?:[^"\\]|\\.)*")', str(torn))
+def told(rows: Sequence[dict[str, Any]], known: Collection[str]) -> tuple[str, ...]:
+    """What else incomplete lines leave open, in sentences."""
+    torn = [row for row in rows if "torn" in row]
+    seen = dict.fromkeys(name for row in torn if (name := _seen(row, known)))
+    unnamed = any(not _begun(row["torn"])[0] for row in torn)
+    return (*(SEEN.format(name) for name in seen), *((UNNAMED,) if unnamed else ()))
+
+
+def _seen(row: dict[str, Any], known: Collection[str]) -> str:
+    """The release that an incomplete line may have marked as published; empty if none."""
+    what, name, state = _begun(row["torn"])
+    return name if what == "mark" and name in known and not state else ""
+
+
+def _begun(torn: Any) -> tuple[str, str, str]:
+    """Whether an incomplete line adds or marks a release, its name, and whether that is withdrawn;
+    empty as far as that is not there.
+    """
+    found = _BEGUN.match(str(torn))
     try:
-        name = json.loads(found[1]) if found else ""
+        name = json.loads(found["name"]) if found else ""
     except ValueError:
-        return ""
-    return name if is_line(name) else ""
+        return "", "", ""
+    if found is None or not is_line(name):
+        return "", "", ""
+    return found["what"], name, found["state"] or ""
 
 
 def _state(value: Any) -> State:

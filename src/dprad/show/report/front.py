@@ -19,7 +19,7 @@ from dprad.exact import Sampling
 from dprad.game.question import Question
 from dprad.model import explain
 from dprad.model.results import Risk
-from dprad.model.verdicts import LITTLE, Verdict, broken, headed, sure, upper
+from dprad.model.verdicts import LITTLE, Verdict, apart, broken, headed, sure, upper
 from dprad.numerics.arrays import Column
 from dprad.show.plots.odds import grids
 from dprad.show.scenario import Answers, Scenario
@@ -153,7 +153,7 @@ def _judged(verdict: Verdict, risk: Risk, scenario: Scenario) -> str:
                 f" For the most exposed person it may be {_in_100(most)}, which is above; no limit "
                 "is set for one person."
             )
-        return said
+        return said + apart(risk, worst=verdict.worst)
     if verdict.outcome == "exceeded":
         return f"{these} should not be published as planned: {more}, {whose}; {limit} is accepted."
     found_is = f"The number found, {value} in 100, would be within the accepted {limit}, but it"

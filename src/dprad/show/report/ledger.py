@@ -83,7 +83,7 @@ def _fronted(front: Front, standing: Standing) -> Front:
         return narrowed(front, verdict.word, {"word": standing.word, "sentence": said})
     exceeded = verdict is not None and verdict.outcome == "exceeded"
     word = WORDS["exceeded" if exceeded else "cannot be told"]
-    alone = front.sentence
+    alone = "They would be accepted." if front.state == "yes" else front.sentence
     return replace(
         front,
         word=word,

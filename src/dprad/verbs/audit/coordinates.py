@@ -133,7 +133,7 @@ class Reader:
 
     def notes(self) -> tuple[str, ...]:
         """What was not looked at."""
-        said = ["all outputs were the same"] if self.seen and not self.varied else []
+        said = ["all outputs looked the same"] if self.seen and not self.varied else []
         if self.chosen is not None:
             said.append(
                 f"outputs hold {self.width:,} numbers: looked at were the {MOST:,} that differ "
@@ -146,8 +146,8 @@ class Reader:
             )
         if any(n >= WORDS and new >= NEW * n for n, new in self.told.values()):
             said.append(
-                "outputs hold text that is nearly always new and has no parts: what it hides is "
-                "not found. Return what it is made of"
+                "outputs hold text or long numbers that are nearly always new and have no parts: "
+                "what they hide is not found. Return what they are made of"
             )
         return tuple(said)
 
@@ -273,7 +273,7 @@ class Reader:
         """Whether it has not been seen before: one that comes once only tells nothing. All of the
         first output get room.
         """
-        named = self.varies and column not in (FORM, ZEROS)
+        named = self.varies and column.removesuffix(WORD) not in (FORM, ZEROS)
         new = named and column not in self.once and len(self.once) < SEEN
         if new:
             self.once.add(column)

@@ -42,7 +42,9 @@ def coordinates(output: Any, *, by_place: bool = False) -> Into:
     into = Into(by_place)
     try:
         _flatten(output, "", into, 0)
-    except (TypeError, AttributeError):  # it only looks like a table, or an array
+    except (DpradError, MemoryError):
+        raise
+    except Exception:  # it only looks like a table, or like an array
         raise _opaque(output) from None
     return into
 
@@ -79,7 +81,7 @@ def _flatten(thing: Any, name: str, into: Into, depth: int) -> None:
         into.note(repr(thing.value) if isinstance(thing.value, _PLAIN) else "")
     elif isinstance(thing, Decimal | Fraction | date | time | timedelta | UUID):
         text_of(str(thing), name, into)
-        into.note((getattr(thing, "tzname", str)(), getattr(thing, "fold", 0)))
+        _zoned(thing, whole, into)
     elif isinstance(thing, complex | np.complexfloating):
         number_of(thing.real, f"{here}.real", into)
         number_of(thing.imag, f"{here}.imag", into)
@@ -110,6 +112,17 @@ def _flatten(thing: Any, name: str, into: Into, depth: int) -> None:
             _flatten(part, f"{name}[{i}]", into, depth + 1)
     else:
         _other(thing, name, into, depth)
+
+
+def _zoned(thing: Any, whole: str, into: Into) -> None:
+    """The zone of a date or a time, however it is called, which of two equal hours it is, and the
+    unit that it is counted in.
+    """
+    into.note((getattr(thing, "tzname", str)(), getattr(thing, "fold", 0)))
+    into.note(getattr(thing, "unit", ""))
+    zone = getattr(thing, "tzinfo", None)
+    if zone is not None:
+        put(into, f"zone of {whole}", f"{type(zone).__qualname__} {zone!r}")
 
 
 def _exact(numbers: Any) -> FloatArray | None:
@@ -265,3 +278,18 @@ def _categories(thing: Any, whole: str, into: Into, depth: int) -> None:
     into.note((str(stored), getattr(stored, "ordered", "")))
     if found is not None:
         _flatten([str(value) for value in found], f"categories of {whole}", into, depth + 1)
+    inside = thing.array.__arrow_array__() if hasattr(stored, "pyarrow_dtype") else thing
+    if callable(getattr(inside, "to_pylist", None)):
+        _arrow(inside, whole, into, depth)
+
+
+def _arrow(array: Any, whole: str, into: Into, depth: int) -> None:
+    """The type, the chunks and the dictionaries of an Arrow array."""
+    into.note(str(array.type))
+    chunks = getattr(array, "chunks", [array])
+    put(into, f"chunks of {whole}", repr([len(chunk) for chunk in chunks]))
+    for i, chunk in enumerate(chunks):
+        words = getattr(chunk, "dictionary", None)
+        if words is not None:
+            values = [str(value) for value in words.to_pylist()]
+            _flatten(values, f"dictionary {i} of {whole}", into, depth + 1)

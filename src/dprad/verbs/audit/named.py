@@ -29,7 +29,9 @@ class Into(dict[str, Value]):
     @property
     def form(self) -> str:
         """Equal for outputs of one form, however long lists of one kind are."""
-        return hashlib.blake2b("\0".join(self._seen).encode(), digest_size=8).hexdigest()
+        return hashlib.blake2b(
+            "\0".join(self._seen).encode(errors="backslashreplace"), digest_size=8
+        ).hexdigest()
 
 
 def put(into: Into, name: str, value: Value) -> None:

@@ -13,6 +13,9 @@ from dprad.verbs.audit.named import Into, put
 
 # Numbers from which an array is kept together, and pieces counted from the end.
 TOGETHER, ENDS = 65, 8
+# Digits from which a whole number in a text is also read digit by digit, and up to which a large
+# one is.
+LONG, WIDE = 10, 100
 
 # Numbers, words, names with digits in them, white space (one blank is left out), other signs.
 _PIECES = re.compile(
@@ -65,6 +68,8 @@ def _piece(piece: str, here: str, into: Into) -> None:
         number = int(piece) if piece.lstrip("+-").isdecimal() else float(piece)
         if piece[-1] in "0123456789.":
             number_of(number, here, into)
+            if len(piece) >= LONG and piece.isdecimal() and abs(number) < 2**53:
+                _signs(piece, f"digits of {here}", into)
             if notation.unusual(piece, number):
                 _notation(piece, here, into)
             return
@@ -134,6 +139,9 @@ def number_of(thing: Any, here: str, into: Into) -> None:
 def _large(whole: int, here: str, into: Into) -> None:
     """A whole number that a float would round: as a word, about, and what is missing then."""
     put(into, here, hex(whole))
+    if abs(whole) < 10**WIDE:
+        _signs(hex(whole), f"bits of {here}", into)
+        _signs(str(whole), f"digits of {here}", into)
     try:
         about = float(whole)
     except OverflowError:
