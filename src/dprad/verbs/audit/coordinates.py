@@ -7,8 +7,6 @@ get the place of their lowest set bit: noise that is added in floating point lea
 
 from __future__ import annotations
 
-import hashlib
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -16,10 +14,12 @@ from typing import Any
 import numpy as np
 
 from dprad.errors import records_shown
+from dprad.model.explain import listed
 from dprad.numerics.arrays import FloatArray, IntArray
 from dprad.verbs.audit.apart import Moments
 from dprad.verbs.audit.flatten import KEYS, coordinates, huge
-from dprad.verbs.audit.named import Into, Value
+from dprad.verbs.audit.keys import key_of, keys_of, negative_zeros, signed
+from dprad.verbs.audit.named import FORM, ZEROS, Into, Value
 from dprad.verbs.audit.pieces import TOGETHER
 
 # Most coordinates that are learned from, most that these are chosen from, and the calls that choose
@@ -29,10 +29,6 @@ MOST, EVER, CHOOSE, EACH = 4096, 2**24, 48, 8
 SEEN = 2**20
 # Numbers that are looked at together, at most, and from where whole numbers have low bits, too.
 BATCH, WIDE = 2**22, 2.0**20
-# What the form of an output is called, where it is not that of the first.
-FORM = "form of the output"
-# How many of the zeros of an output are negative; not there without any.
-ZEROS = "negative zeros"
 # Ends the name of a column of words: a word beside numbers (NaN is one) must not pass for a number.
 WORD = "\0"
 # Words of a coordinate from which, and the share of new ones with which, it tells too little.
@@ -70,6 +66,7 @@ class Reader:
         self.width = 0
         self.form = ""  # of the first output
         self.keyed: set[str] = set()  # the keys of its mappings
+        self.foreign: set[str] = set()  # kinds of objects of other libraries
         self.words: dict[str, int] = {}
         self.told: dict[str, list[int]] = {}  # words of a coordinate, and new ones
         self.floating = False  # whether an output has had many digits
@@ -144,6 +141,13 @@ class Reader:
                 f"outputs hold more than {MOST:,} different numbers and names: those that came "
                 "later were only looked at as parts of whole outputs"
             )
+        if self.foreign:
+            what = listed(sorted(self.foreign))
+            said.append(
+                f"of {what} in outputs, values, labels, types and categories are looked at, and "
+                "nothing else that they carry: return numbers, text, lists or dicts if that is all "
+                "that goes out"
+            )
         if any(n >= WORDS and new >= NEW * n for n, new in self.told.values()):
             said.append(
                 "outputs hold text or long numbers that are nearly always new and have no parts: "
@@ -176,10 +180,10 @@ class Reader:
             for a in range(0, max(1, len(flat)), step):
                 some = flat[a : a + step].astype(float)
                 minus = ((some == 0) & np.signbit(some)).sum(axis=1)
-                keys, room = _keys(some, plain.ndim), (0, 0)
+                keys, room = keys_of(some, plain.ndim), (0, 0)
                 if self.signs and minus.any():
                     room = self._room(ZEROS, 1)
-                    keys = [_signed(k, n) for k, n in zip(keys, minus.tolist(), strict=True)]
+                    keys = [signed(k, n) for k, n in zip(keys, minus.tolist(), strict=True)]
                 table = np.full((len(some), max(1, self.width)), np.nan)
                 table[:, places] = some[:, : len(places)]
                 if room[1]:
@@ -191,8 +195,8 @@ class Reader:
             step = max(1, BATCH // (16 * self.width)) if self.width else 1
             here = outputs[a : a + step]
             every = [self._formed(coordinates(o), o) for o in here]
-            minus = [_negative(row) if self.signs else 0 for row in every]
-            keys = [_signed(_key(o, r), n) for o, r, n in zip(here, every, minus, strict=True)]
+            minus = [negative_zeros(row) if self.signs else 0 for row in every]
+            keys = [signed(key_of(o, r), n) for o, r, n in zip(here, every, minus, strict=True)]
             for row, count in zip(every, minus, strict=True):
                 row |= {ZEROS: float(count)} if count else {}
             yield keys, _stacked([np.atleast_2d(self._line(row)) for row in every])
@@ -202,6 +206,7 @@ class Reader:
         """With its form as a coordinate, if that is not that of the first output; and by place,
         too, what has other keys.
         """
+        self.foreign |= row.foreign
         if not self.form:
             self.form, self.keyed = row.form, row.keyed
         if row.form != self.form:
@@ -318,47 +323,6 @@ def _stacked(tables: list[FloatArray]) -> FloatArray:
         result[a : a + len(t), : t.shape[1]] = t
         a += len(t)
     return result
-
-
-def _keys(table: FloatArray, dimensions: int) -> list[Any]:
-    if dimensions == 1:
-        return list(table[:, 0].tolist())
-    if table.shape[1] < TOGETHER:
-        return list(map(tuple, table.tolist()))
-    return [_short(row) for row in table]
-
-
-def _short(numbers: FloatArray) -> bytes:
-    """Of many numbers: sixteen bytes, the same for equal ones."""
-    return hashlib.blake2b((numbers + 0.0).tobytes(), digest_size=16).digest()
-
-
-def _key(output: Any, row: Into) -> Any:
-    """The same for equal outputs, whether they came alone or in an array."""
-    if len(row) == 1 and "output" in row:
-        return row["output"]
-    plain = isinstance(output, list | tuple) and FORM not in row
-    if plain and all(isinstance(v, bool | int | float) and abs(v) < 2**53 for v in output):
-        many = tuple(map(float, output))
-        return many if len(many) < TOGETHER else _short(np.array(many))
-    items = [(n, v if isinstance(v, float | str) else _short(v)) for n, v in row.items()]
-    return tuple(sorted(items, key=lambda item: item[0]))
-
-
-def _negative(row: Into) -> int:
-    """How many zeros are negative."""
-    count = 0
-    for value in row.values():
-        if isinstance(value, float):
-            count += value == 0 and math.copysign(1.0, value) < 0
-        elif not isinstance(value, str):
-            count += int(np.count_nonzero((value == 0) & np.signbit(value)))
-    return count
-
-
-def _signed(key: Any, minus: int) -> Any:
-    """Another key for an output with so many negative zeros."""
-    return (ZEROS, minus, key) if minus else key
 
 
 def part(outputs: Any, where: Any) -> Any:

@@ -168,6 +168,8 @@ def _set(thing: Any, here: str, into: Into, depth: int) -> None:
 # -- of other libraries ---------------------------------------------------------------------------
 def _other(thing: Any, name: str, into: Into, depth: int) -> None:
     """Arrays, tensors, tables and models of other libraries."""
+    if not isinstance(thing, np.ndarray):
+        into.foreign.add(kind(type(thing)))
     state = getattr(thing, "state_dict", None)
     if callable(state):
         for part, layer in getattr(thing, "named_modules", dict)() or ():

@@ -6,6 +6,10 @@ import hashlib
 
 from dprad.numerics.arrays import FloatArray
 
+# What the form of an output is called, where it is not that of the first.
+FORM = "form of the output"
+# How many of the zeros of an output are negative; not there without any.
+ZEROS = "negative zeros"
 # A number, a word, or many numbers.
 Value = float | str | FloatArray
 
@@ -19,6 +23,7 @@ class Into(dict[str, Value]):
         super().__init__()
         self.by_place = by_place
         self.keyed: set[str] = set()
+        self.foreign: set[str] = set()  # kinds of other libraries' objects
         self._seen: list[str] = []
 
     def note(self, trait: object) -> None:
