@@ -206,6 +206,8 @@ def shown(value: Any) -> str:
 # The longest text that is shown within a sentence; and the longest gap between its words. Letters
 # that look like blanks, though they count as printable.
 LONGEST, GAP = 300, 3
+# Bits of the largest whole number that is shown.
+HUGE = 4000
 BLANK = frozenset("\u2800\u3164\u115f\u1160\uffa0\u034f\u17b4\u17b5")
 
 
@@ -238,6 +240,8 @@ def check_columns(names: Iterable[str]) -> None:
 
 def argument(value: Any) -> str:
     """An argument as shown in a message: numbers and text as they are, the type of all else."""
+    if isinstance(value, int) and value.bit_length() > HUGE:
+        return f"a whole number of {value.bit_length():,} bits"
     plain = value is None or isinstance(value, str | int | float)
     return repr(value) if plain else shown(value)
 

@@ -155,3 +155,12 @@ def test_a_loop_of_links_is_a_sentence(tmp_path):
     (tmp_path / "b").symlink_to("a")
     with pytest.raises(DpradError, match="cannot be written: Too many levels of symbolic links"):
         write(tmp_path / "a", "new")
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/cwd"), reason="no /proc")  # noqa: PTH110
+def test_what_must_be_new_is_not_added_to(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "kept.csv").write_text("mine")
+    with pytest.raises(DpradError, match="already exists"):
+        write("/proc/self/cwd/kept.csv", "other", new=True)
+    assert (tmp_path / "kept.csv").read_text() == "mine"

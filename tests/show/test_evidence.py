@@ -9,6 +9,7 @@ import os
 import stat
 import subprocess
 import sys
+import tempfile
 from datetime import date
 from pathlib import Path
 
@@ -347,3 +348,35 @@ def test_a_pack_does_not_replace_its_own_scenario(tmp_path):
         evidence(scenario.load(inside), target, today=DAY)
     assert inside.read_text() == PLAIN
     assert evidence(scenario.load(inside), tmp_path / "other", today=DAY).is_dir()
+
+
+def test_no_link_takes_the_place_of_a_pack_that_is_written(tmp_path, monkeypatch):
+    """Somebody who may write in the folder swaps what is written, before and after."""
+    elsewhere, place = tmp_path / "elsewhere", tmp_path / "place"
+    elsewhere.mkdir()
+    place.mkdir()
+    made = tempfile.mkdtemp
+
+    def swapped(**asked):
+        name = Path(made(**asked))
+        name.rmdir()
+        name.symlink_to(elsewhere)
+        return str(name)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tempfile, "mkdtemp", swapped)
+        with pytest.raises(DpradError):
+            folder.seal(place / "pack", {"results.json": b"{}"})
+    assert list(elsewhere.iterdir()) == []
+    usable = folder.usable
+
+    def late(target):
+        beside = next(place.glob(".dprad-*"))
+        beside.rename(place / "gone")
+        beside.symlink_to(elsewhere)
+        return usable(target)
+
+    monkeypatch.setattr(folder, "usable", late)
+    with pytest.raises(DpradError, match="replaced meanwhile"):
+        folder.seal(place / "pack", {"results.json": b"{}"})
+    assert list(elsewhere.iterdir()) == []

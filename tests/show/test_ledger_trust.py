@@ -14,6 +14,7 @@ from dprad import DpradError, GaussianDP, Ledger, Prior, PureDP, Threat, assess
 from dprad.errors import CannotBeToldError
 from dprad.game.question import Question
 from dprad.mechanisms import GRR, RAPPOR, ExponentialInterval, Histogram, Laplace, Staircase
+from dprad.runtime import journal
 from dprad.runtime.journal import _line
 from dprad.show.cli import main
 from dprad.show.report.front import front
@@ -488,3 +489,52 @@ def test_inputs_are_not_written_over(home, capsys, command):
     assert run(capsys, "ledger", command, path, *more, "-o", out)[0] == 0
     assert stat.S_IMODE(out.stat().st_mode) == 0o640 and "<svg" in out.read_text()
     assert not [p for p in home.iterdir() if p.name.startswith(".dprad-")]
+
+
+def test_lines_are_added_to_the_file_that_was_read_and_to_no_other(home, capsys, monkeypatch):
+    """Another file, or a link to one, in the place of the ledger between reading and writing."""
+    path = started(home, capsys)
+    ledger = Ledger.open(path)
+    ledger.add(GRR(epsilon=0.1, size=2), name="one", query="b")
+    other, away = home / "private", home / "away"
+    copy = path.read_bytes() + b'{"name": "$(id)"'
+    for make in (
+        lambda: path.symlink_to(other),
+        lambda: path.write_bytes(copy),
+        lambda: path.hardlink_to(other),
+    ):
+        other.write_text("private" * 9999)
+        path.rename(away)
+        make()
+        with pytest.raises((DpradError, OSError)):
+            ledger.add(GRR(epsilon=0.1, size=2), name="two", query="b")
+        assert other.read_text() == "private" * 9999 and (
+            path.is_symlink() or path.read_bytes() in (copy, other.read_bytes())
+        )
+        path.unlink()
+        away.rename(path)
+    # only while the lock is waited for
+    right = journal.opened
+
+    def swapped(kept, how):
+        return right(other if how & os.O_RDWR else kept, how)
+
+    monkeypatch.setattr(journal, "opened", swapped)
+    with pytest.raises(DpradError, match="replaced by another file"):
+        ledger.add(GRR(epsilon=0.1, size=2), name="two", query="b")
+    assert other.read_text() == "private" * 9999
+    monkeypatch.undo()
+    ledger.add(GRR(epsilon=0.1, size=2), name="two", query="b")
+    assert [e.name for e in Ledger.open(path).entries] == ["one", "two"]
+
+
+def test_an_entry_whose_scenario_is_no_hash_is_refused(home, capsys):
+    path = started(home, capsys)
+    Ledger.open(path).add(GRR(epsilon=0.1, size=2), name="one", query="b")
+    first, line = (json.loads(text) for text in path.read_text().splitlines())
+    for wrong in ("", "x", [1], {"data": 1}):
+        text, check = _line({k: v for k, v in first.items() if k != "check"}, "")
+        bare = {k: v for k, v in line.items() if k != "check"} | {"scenario": wrong}
+        path.write_bytes(text + _line(bare, check)[0])
+        code, said = run(capsys, "ledger", "verify", path)
+        assert code == 2 and "line 2 of the ledger is of a kind" in said

@@ -6,7 +6,7 @@ import pytest
 
 import dprad
 from dprad import DpradError, Prior, Threat, scenario
-from dprad.show.scenario.file import parse
+from dprad.show.scenario.file import load, parse
 
 
 def read(text, tmp_path):
@@ -315,3 +315,13 @@ def test_files(tmp_path):
     (tmp_path / "s.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(DpradError, match="cannot be read"):
         scenario.load(tmp_path / "s.toml")
+
+
+@pytest.mark.parametrize("key", ["epsilon", "times"])
+def test_a_huge_number_is_told_by_its_length(tmp_path, key):
+    file = tmp_path / "s.toml"
+    file.write_text(
+        f'[population]\nuniform = 5\n[[releases]]\nmechanism = "grr"\n{key} = 0x{"f" * 4000}\n'
+    )
+    with pytest.raises(DpradError, match="16,000 bits"):
+        load(file)

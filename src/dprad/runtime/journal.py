@@ -13,7 +13,6 @@ import contextlib
 import hashlib
 import json
 import os
-import tempfile
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from dprad.errors import DpradError
+from dprad.runtime.writing import begun, landed, opened
 
 
 @dataclass(slots=True, weakref_slot=True)
@@ -45,22 +45,24 @@ class Journal:
         """
         file = Path(path)
         try:
-            if not file.exists() or (file.is_file() and file.stat().st_size == 0):
-                check = _begin(file, about)
-                return cls(file, [], check, _locked(file))
-            return cls._read(file, refuse)
+            kept = landed(file)
+            if not kept.exists() or (kept.is_file() and kept.stat().st_size == 0):
+                text, check = _line(about, "")
+                begun(kept, text)
+                return cls(file, [], check, _locked(kept, file))
+            return cls._read(file, kept, refuse)
         except FileExistsError:
             raise DpradError(f"{file} was just created by another process.") from None
         except OSError as error:
             raise DpradError(f"{file} cannot be used: {error.strerror or error}.") from None
 
     @classmethod
-    def _read(cls, file: Path, refuse: Callable[[dict[str, Any]], str]) -> Journal:
-        if not file.is_file():
+    def _read(cls, file: Path, kept: Path, refuse: Callable[[dict[str, Any]], str]) -> Journal:
+        if not kept.is_file():
             raise DpradError(f"{file} is not a file.")
-        if first_line(file) is None:  # not ours: not even to be locked
+        if first_line(kept) is None:  # not ours: not even to be locked
             raise DpradError(f"{file} cannot be used: it is not a dprad file. Choose another file.")
-        handle = _locked(file)
+        handle = _locked(kept, file)
         try:
             return cls._continued(file, handle, refuse)
         except BaseException:
@@ -72,7 +74,7 @@ class Journal:
         cls, file: Path, handle: int, refuse: Callable[[dict[str, Any]], str]
     ) -> Journal:
         """Read a file that nobody else can write to."""
-        whole, _, torn = file.read_bytes().rpartition(b"\n")
+        whole, _, torn = _content(handle).rpartition(b"\n")
         first, *rest = whole.split(b"\n")
         header = _parsed(first)
         why = "it is not a dprad file" if header is None else refuse(header)
@@ -80,7 +82,8 @@ class Journal:
             raise DpradError(f"{file} cannot be used: {why}. Choose another file.")
         rows, checks = _checked(file, [first, *rest], "", 1)
         check = checks[-1]
-        file.chmod(0o600)
+        if hasattr(os, "fchmod"):
+            os.fchmod(handle, 0o600)
         if torn:
             os.ftruncate(handle, len(whole) + 1)
         return cls(file, rows[1:], check, handle)
@@ -109,6 +112,8 @@ class Log:
     checks: list[str] = field(default_factory=list)
     read: int = 0  # bytes
     torn: bytes = b""
+    kept: Path = Path()  # where the path leads
+    file: tuple[int, int] | None = None  # which file that is
 
     @classmethod
     def open(cls, path: Any, about: dict[str, Any] | None, kind: str) -> Log:
@@ -118,15 +123,16 @@ class Log:
         """
         log = cls(Path(path))
         try:
-            fresh = not log.path.exists() or (log.path.is_file() and not log.path.stat().st_size)
+            log.kept = kept = landed(log.path)
+            fresh = not kept.exists() or (kept.is_file() and not kept.stat().st_size)
             if fresh and about is None:
                 raise DpradError(f"{log.path} does not exist.")
             if fresh:
                 with contextlib.suppress(FileExistsError):
-                    _begin(log.path, {"dprad": kind, **(about or {})})
-            if not log.path.is_file():
+                    begun(kept, _line({"dprad": kind, **(about or {})}, "")[0])
+            if not kept.is_file():
                 raise DpradError(f"{log.path} is not a file.")
-            if (first_line(log.path) or {}).get("dprad") != kind:
+            if (first_line(kept) or {}).get("dprad") != kind:
                 raise DpradError(f"{log.path} is not a dprad {kind}. Choose another file.")
             log.refresh()
         except OSError as error:
@@ -135,12 +141,20 @@ class Log:
 
     def refresh(self) -> None:
         """Read the complete lines that were added; what follows them is `torn`."""
-        with self.path.open("rb") as file:
-            file.seek(0, os.SEEK_END)
-            if file.tell() < self.read:
-                raise DpradError(f"{self.path} is damaged: it became shorter.")
-            file.seek(self.read)
-            whole, _, self.torn = (b"\n" + file.read()).rpartition(b"\n")
+        handle = opened(self.kept, os.O_RDONLY)
+        try:
+            self._refresh(handle)
+        finally:
+            os.close(handle)
+
+    def _refresh(self, handle: int) -> None:
+        """Read from an open file; it must be the one that was read before."""
+        now = os.fstat(handle)
+        self.file = self.file or (now.st_dev, now.st_ino)
+        self._refused(now)
+        if now.st_size < self.read:
+            raise DpradError(f"{self.path} is damaged: it became shorter.")
+        whole, _, self.torn = (b"\n" + _content(handle, self.read)).rpartition(b"\n")
         lines = whole.split(b"\n")[1:]
         before = self.checks[-1] if self.checks else ""
         rows, checks = _checked(self.path, lines, before, len(self.rows) + 1)
@@ -148,14 +162,19 @@ class Log:
         self.checks += checks
         self.read += sum(len(line) + 1 for line in lines)
 
+    def _refused(self, now: os.stat_result) -> None:
+        if self.file != (now.st_dev, now.st_ino):
+            raise DpradError(f"{self.path} was replaced by another file meanwhile. Try again.")
+
     def append(self, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """Append what `make` returns when nobody else can write; it may refuse with an error."""
         try:
-            handle = _locked(self.path, wait=True)
+            handle = _locked(self.kept, self.path, wait=True)
         except OSError as error:
             raise DpradError(f"{self.path} cannot be written: {error.strerror}.") from None
         try:
-            self.refresh()
+            self._refresh(handle)
+            self._refused(self.kept.lstat())  # what others find there now
             self._mend(handle)
             row = make()
             self._write(handle, row)
@@ -185,7 +204,7 @@ class Log:
             self._write(handle, {"torn": left.decode(errors="replace")})
         else:
             os.write(handle, b"\n")
-            self.refresh()
+            self._refresh(handle)
 
 
 def _checked(
@@ -209,32 +228,24 @@ def _checked(
 def first_line(path: Any) -> dict[str, Any] | None:
     """The first line of a journal; None if it does not exist or is unreadable."""
     try:
-        with Path(path).open("rb") as file:
+        with os.fdopen(opened(landed(Path(path)), os.O_RDONLY), "rb") as file:
             return _parsed(file.readline(2**20))
-    except OSError:
+    except (OSError, DpradError):
         return None
 
 
-def _begin(path: Path, about: dict[str, Any]) -> str:
-    """Write the first line, completely or not at all, and never over a non-empty file."""
-    text, check = _line(about, "")
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".dprad-")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        if path.exists() and path.stat().st_size == 0:
-            path.unlink()
-        os.link(name, path)  # fails if the file exists by now
-    finally:
-        Path(name).unlink()
-    return check
+def _content(handle: int, start: int = 0) -> bytes:
+    """What an open file holds from here."""
+    os.lseek(handle, start, os.SEEK_SET)
+    parts = []
+    while part := os.read(handle, 2**20):
+        parts.append(part)
+    return b"".join(parts)
 
 
-def _locked(path: Path, *, wait: bool = False) -> int:
+def _locked(kept: Path, path: Path, *, wait: bool = False) -> int:
     """The file, open for appending and locked; somebody else's lock is waited for, or refused."""
-    handle = os.open(path, os.O_RDWR | os.O_APPEND)
+    handle = opened(kept, os.O_RDWR | os.O_APPEND)
     try:
         import fcntl
     except ImportError:  # not on Windows

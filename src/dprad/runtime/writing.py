@@ -36,6 +36,8 @@ def write(
         if _plain(kept):
             _replace(kept, data, new)
         else:
+            if new and kept.is_file() and kept.stat().st_size:
+                raise FileExistsError
             _into(kept, data)
     except FileExistsError:
         raise DpradError(f"{file} already exists; choose another name.") from None
@@ -163,6 +165,38 @@ def _inside(kept: Path) -> Iterator[tuple[str, int | None]]:
             at = os.open(name, how, dir_fd=at)
             held.callback(os.close, at)
         yield kept.name, at
+
+
+def opened(kept: Path, how: int) -> int:
+    """A descriptor of the regular file that a path leads to: past no link that was put there since,
+    and not waiting for a pipe.
+    """
+    how |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    with _inside(kept) as (name, folder):
+        made = os.open(name, how, dir_fd=folder)
+    if not stat.S_ISREG(os.fstat(made).st_mode):
+        os.close(made)
+        raise DpradError(f"{kept} is not a file.")
+    return made
+
+
+def begun(kept: Path, data: bytes) -> None:
+    """Write a new private file, whole or not at all; one that is there and not empty stays."""
+    with _inside(kept) as (name, folder):
+        beside = str(Path(name).with_name(f".dprad-{secrets.token_hex(8)}"))
+        made = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=folder)
+        try:
+            with os.fdopen(made, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(made)
+            with suppress(FileNotFoundError):
+                there = os.stat(name, dir_fd=folder, follow_symlinks=False)
+                if stat.S_ISREG(there.st_mode) and not there.st_size:
+                    os.unlink(name, dir_fd=folder)
+            os.link(beside, name, src_dir_fd=folder, dst_dir_fd=folder)  # fails if it is there
+        finally:
+            os.unlink(beside, dir_fd=folder)
 
 
 def replaceable(path: Path) -> bool:

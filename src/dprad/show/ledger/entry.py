@@ -205,7 +205,9 @@ def checked(row: Mapping[str, Any]) -> dict[str, Any]:
             raise DpradError("people says how many units one person has: give the unit as well.")
         if PEOPLE.name in good["numbers"]:
             raise DpradError("people is part of the promise already: leave it out here.")
-    if not all(isinstance(row[name], dict | str | None) for name in ("data", "scenario")):
+    parts = {} if row["scenario"] is None else row["scenario"]
+    hashes = [row["data"], *(parts.values() if isinstance(parts, dict) else [0])]
+    if not all(isinstance(value, str | None) for value in hashes):
         raise DpradError("data and scenario must be hashes.")
     return good | {"data": row["data"], "scenario": row["scenario"]}
 

@@ -12,7 +12,7 @@ from typing import Any
 from dprad.data.files import Limits
 from dprad.data.overview import Seen, overview
 from dprad.data.source import Source
-from dprad.errors import DpradError
+from dprad.errors import DpradError, flat
 from dprad.mechanisms import catalogue
 from dprad.model.parameters import EPSILON, MU, RHO
 from dprad.model.priors import Prior
@@ -154,7 +154,8 @@ def picked(seen: Sequence[Seen]) -> list[str]:
 
 
 def _named(error: DpradError, path: str, name: str) -> DpradError:
-    said = str(error).replace(path, name)
+    named = flat(name)
+    said = str(error).replace(path, named).replace(repr(path)[1:-1], named)
     hint = " On this page: save it as UTF-8, then load it again." if "encoding=" in said else ""
     return DpradError(said + hint)
 

@@ -49,16 +49,40 @@ def seal(target: Path, files: dict[str, bytes]) -> Path:
     try:
         beside = Path(tempfile.mkdtemp(prefix=".dprad-", dir=target.parent))  # mode 0700
         try:
-            for name, content in {**files, HASHES: "".join(lines).encode()}.items():
-                made = os.open(beside / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-                with os.fdopen(made, "wb") as out:
-                    out.write(content)
+            made = _filled(beside, {**files, HASHES: "".join(lines).encode()})
             _replace(beside, usable(target))
+            if made != _which(target.lstat()):
+                raise DpradError(f"{target} was replaced meanwhile; name another folder.")
         finally:
-            shutil.rmtree(beside, ignore_errors=True)
+            if not beside.is_symlink():
+                shutil.rmtree(beside, ignore_errors=True)
     except OSError as error:
         raise DpradError(f"{target} cannot be written: {error.strerror}.") from None
     return target
+
+
+def _filled(folder: Path, files: dict[str, bytes]) -> tuple[int, int]:
+    """Write into a folder that was just made, past no link put there since. Which folder it is."""
+    held = hasattr(os, "O_DIRECTORY")
+    how = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW if held else 0
+    place = os.open(folder, how) if held else None
+    try:
+        seen = folder.lstat() if place is None else os.fstat(place)
+        if held and seen.st_uid != os.geteuid():
+            raise DpradError(f"{folder} is somebody else's; name another folder.")
+        for name, content in files.items():
+            path = name if held else str(folder / name)
+            made = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=place)
+            with os.fdopen(made, "wb") as out:
+                out.write(content)
+    finally:
+        if place is not None:
+            os.close(place)
+    return _which(seen)
+
+
+def _which(seen: os.stat_result) -> tuple[int, int]:
+    return seen.st_dev, seen.st_ino
 
 
 def _replace(new: Path, target: Path) -> None:
