@@ -194,3 +194,10 @@ def test_the_page_says_whom_it_was_not_decided_for():
     assert "Accepted for the attackers of the scenario only" in str(verdict(found))
     said = html.unescape(str(answered(found)))
     assert "No attacker asked about guesses 'diagnosis'" in said
+
+
+def test_no_path_of_the_server_is_in_an_error_of_an_upload():
+    path = "/somewhere/fileupload/0.csv\n\x1b[31m"
+    error = DpradError(f"data must be a file, but is {path!r}; {path} is not there.")
+    assert "somewhere" not in str(population._named(error, path, "a.csv\n\x1b[31m"))
+    assert "\x1b" not in str(population._named(error, path, "a.csv\n\x1b[31m"))
