@@ -784,6 +784,22 @@ def test_how_far_a_generator_is_is_seen():
     assert digest(other) != before
 
 
+def rates():
+    while True:
+        yield by_global(0, None) if TRUTH[0] > 1 else 0
+
+
+def test_what_the_code_of_a_generator_names_is_seen(monkeypatch):
+    one = rates()
+    before = digest(one)
+    assert digest(rates()) == before
+    monkeypatch.setitem(globals(), "TRUTH", [0.8])
+    assert digest(one) != before
+    monkeypatch.undo()
+    monkeypatch.setitem(globals(), "by_global", lambda record, rng: record)
+    assert digest(one) != before
+
+
 def test_what_compiled_types_hold_is_seen():
     import array
     import types

@@ -75,8 +75,8 @@ def assess(
         all).
     by
         Also the risk of each group of this column, or of each "record". Of a file, groups of fewer
-        than ten people are not named, numbers are in rounded bands, and records are named by their
-        place, unless with --show-records.
+        than ten people are not named, more than 25 different numbers are in rounded bands, and
+        records are named by their place, unless with --show-records.
     max_risk
         The accepted extra risk, as 0.1 or 10%: exit with code 1 if it may be exceeded, and with 3
         if that cannot be told.

@@ -2,9 +2,8 @@
 
 For a function: its code, defaults, closure, and the globals it names, followed into the user's own
 helpers, classes and modules, and everything in them. For an object: its class and its attributes.
-For installed packages: the name, the version and the file. What cannot be seen (a library behind a
-C function, a file that is read, the environment, a server) is not covered; therefore recorded
-calls are also run again (`trials.Job.replay`).
+For installed packages: name, version, file. What cannot be seen (a library behind a C function, a
+file that is read, a server) is not covered: recorded calls are run again (`trials.Job.replay`).
 """
 
 from __future__ import annotations
@@ -222,12 +221,7 @@ class _Walk:
             self._packages(thing)
             self.see(thing.__code__)
         else:
-            self.see(thing.__code__)
-            self._imports(thing)
-            for name in sorted(names(thing.__code__)):
-                if name in thing.__globals__:
-                    self.say(name)
-                    self.see(thing.__globals__[name])
+            self._own(thing.__code__, thing.__globals__)
         self.see(thing.__defaults__)
         self.see(thing.__kwdefaults__)
         for cell in thing.__closure__ or ():
@@ -238,12 +232,16 @@ class _Walk:
         self.see({k: v for k, v in vars(thing).items() if k != "__wrapped__"})
         self.see(getattr(thing, "__wrapped__", None))
 
-    def _imports(self, thing: types.FunctionType) -> None:
-        """Modules that it imports when it runs: their files, and one's own as they are now."""
-        package = package_of(thing.__globals__)
-        for text in literals(thing.__code__):
+    def _own(self, code: types.CodeType, space: dict[str, Any]) -> None:
+        """Code, globals that it names, and what it imports: files, and one's own as they are now."""
+        self.see(code)
+        for name in sorted(names(code) & space.keys()):
+            self.say(name)
+            self.see(space[name])
+        package = package_of(space)
+        for text in literals(code):
             self.say(text, found(text, package))
-        for module, taken in imports(thing.__code__):
+        for module, taken in imports(code):
             self.say(module, found(module, package))
             home = own_module(module, package)
             self.see(home)
@@ -270,6 +268,8 @@ class _Walk:
         self.see(thing.gi_code)
         frame = thing.gi_frame
         self.see(None if frame is None else [frame.f_lasti, dict(frame.f_locals)])
+        if frame is not None and not thing.gi_code.co_filename.startswith(INSTALLED):
+            self._own(thing.gi_code, frame.f_globals)
         # what a loop in it goes through is no local variable, but is referred to
         self.see([x for x in gc.get_referents(thing) if hasattr(type(x), "__next__")])
 
