@@ -233,7 +233,7 @@ class _Walk:
         self.see(getattr(thing, "__wrapped__", None))
 
     def _own(self, code: types.CodeType, space: dict[str, Any]) -> None:
-        """Code, globals that it names, and what it imports: files, and one's own as they are now."""
+        """Code, the globals that it names, what it imports: files, and one's own as they are."""
         self.see(code)
         for name in sorted(names(code) & space.keys()):
             self.say(name)
