@@ -371,7 +371,7 @@ def test_no_link_takes_the_place_of_a_pack_that_is_written(tmp_path, monkeypatch
     usable = folder.usable
 
     def late(target):
-        beside = next(place.glob(".dprad-*"))
+        beside = next(p for p in place.glob(".dprad-*") if not p.is_symlink())
         beside.rename(place / "gone")
         beside.symlink_to(elsewhere)
         return usable(target)
