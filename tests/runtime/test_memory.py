@@ -211,3 +211,11 @@ def test_equal_arrays_of_a_game_are_shared():
         _prepared.cache_clear()
     assert risk.rad < 1.0
     assert held < 75 and peak < 120, (held, peak)  # bytes for each record; 176 before
+
+
+def test_numbers_and_releases_that_do_not_fit_are_refused_before_they_are_made():
+    noise = Laplace(epsilon=1.0, sensitivity=3e6)
+    with memory.limit("50 MB"), pytest.raises(DpradError, match="Reading 3,000,000 numbers would"):
+        noise.reads(np.arange(3_000_000))
+    with memory.limit("50 MB"), pytest.raises(DpradError, match="releases would take"):
+        PureDP(1.0, neighbours="replace-one").repeated(10**14)

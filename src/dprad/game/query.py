@@ -106,6 +106,14 @@ def values_read(prior: Prior, threat: Threat, query: Query | None) -> list[Any]:
     return list(prior.column(_one(columns_read(prior, threat, query))).tolist())
 
 
+def numbers_as_they_are(prior: Prior, threat: Threat, query: Query | None) -> Column | None:
+    """The same as an array, if a column of numbers is read as it is."""
+    if callable(query) or _asks(query, prior):
+        return None
+    values = prior.column(_one(columns_read(prior, threat, query)))
+    return values if values.dtype.kind in "iuf" else None
+
+
 def records_read(prior: Prior, threat: Threat, query: Query | None) -> Column:
     """What a function is called with for each record: a value, or a tuple of several columns."""
     if not callable(query) and not _asks(query, prior):

@@ -5,6 +5,7 @@ Every verb makes one and passes it on; no other code prepares a game.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,6 +15,7 @@ from dprad.game.game import Classes, Even, Game, Table, listed, play
 from dprad.game.query import (
     Query,
     codes_read,
+    numbers_as_they_are,
     numbers_needed,
     numbers_of,
     records_read,
@@ -82,8 +84,11 @@ class Question:
         """What a function is called with for each record: a value, or a tuple of columns."""
         return records_read(self.prior, self.threat, self.query)
 
-    def numerical(self, name: str) -> list[Any]:
+    def numerical(self, name: str) -> Sequence[Any] | Column:
         """The same for a mechanism called `name` that reads numbers; refused if they are text."""
+        plain = numbers_as_they_are(self.prior, self.threat, self.query)
+        if plain is not None:
+            return plain
         values = self.values()
         numbers_needed(values, self.prior, self.threat, self.query, name)
         return values

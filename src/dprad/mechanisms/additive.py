@@ -10,9 +10,12 @@ from dprad.errors import DpradError, interval, number, record
 from dprad.game.question import Question
 from dprad.mechanisms.base import Mechanism
 from dprad.numerics.arrays import Column, FloatArray
+from dprad.runtime.memory import need
 
 # Differences must exceed this share of the numbers, to stand out from rounding.
 PRECISION = 1e-7
+# Bytes that reading takes for each number, about.
+EACH = 90
 
 
 class Additive(Mechanism):
@@ -42,12 +45,12 @@ class Additive(Mechanism):
         numbers = numbers_read(values, name)
         broken = np.flatnonzero(numbers != np.rint(numbers))
         if self.whole and len(broken):
-            which = record(values[broken[0]], broken[0] + 1)
+            which = record(_plain(values[broken[0]]), broken[0] + 1)
             raise DpradError(f"{name} reads whole numbers, but record {which} is not one.")
         if self.clamp is not None:
             outside = np.flatnonzero((numbers < self.clamp[0]) | (numbers > self.clamp[1]))
             if len(outside):
-                which = record(values[outside[0]], outside[0] + 1)
+                which = record(_plain(values[outside[0]]), outside[0] + 1)
                 raise DpradError(
                     f"{name} is clamped to [{self.clamp[0]:g}, {self.clamp[1]:g}], but record "
                     f"{which} lies outside."
@@ -144,22 +147,31 @@ class Ranged(Mechanism):
         return [float(v) for v in np.linspace(*self.bounds, count)]
 
 
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
 def numbers_read(values: Any, name: str) -> FloatArray:
     """The values as numbers that are far enough apart, or a `DpradError` that names a record."""
-    others = set(map(type, values)) - {int, float}
+    plain = isinstance(values, np.ndarray) and values.dtype.kind in "iuf"
+    need(EACH * len(values), f"Reading {len(values):,} numbers", "Use fewer or coarser values.")
+    others = set() if plain else set(map(type, values)) - {int, float}
     bad = others and [i for i, v in enumerate(values) if isinstance(v, str | bool) or v is None]
     if bad:
         which = record(values[bad[0]], bad[0] + 1)
         raise DpradError(f"{name} reads numbers, but record {which} is not a number.")
     try:
-        numbers = np.fromiter(map(float, values), dtype=float, count=len(values))
+        each = values if plain else map(float, values)
+        numbers = np.fromiter(each, dtype=float, count=len(values))
     except (TypeError, ValueError, OverflowError):
         raise DpradError(f"{name} reads numbers, but some record is not a number.") from None
     if not np.all(np.isfinite(numbers)):
         raise DpradError(f"{name} reads finite numbers, but a record is infinite or NaN.")
-    distinct = np.unique(numbers)
-    gap = float(np.diff(distinct).min(initial=np.inf))
-    if len(distinct) < len(set(values)) or np.abs(numbers).max() * PRECISION > gap:
+    gaps = np.diff(np.sort(numbers))
+    gaps = gaps[gaps > 0]
+    several = 1 + np.count_nonzero(np.diff(np.sort(values))) if plain else len(set(values))
+    gap = float(gaps.min(initial=np.inf))
+    if 1 + len(gaps) < several or np.abs(numbers).max() * PRECISION > gap:
         raise DpradError(
             f"{name} reads numbers whose differences are too small for their size. Subtract the "
             "smallest one, with query=."
@@ -172,7 +184,7 @@ def numbers_within(values: Any, bounds: tuple[float, float], name: str) -> Float
     numbers, (low, high) = numbers_read(values, name), bounds
     outside = np.flatnonzero((numbers < low) | (numbers > high))
     if len(outside):
-        which = record(values[outside[0]], outside[0] + 1)
+        which = record(_plain(values[outside[0]]), outside[0] + 1)
         raise DpradError(
             f"{name} reads numbers in [{low:g}, {high:g}], but record {which} lies outside. Set "
             "bounds=(low, high)."

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dprad.numerics.arrays import FloatArray, IntArray
+from dprad.runtime.memory import need
 
 # Grid points on either side of zero for a smooth profile: the error of a bound is about 1e-8.
 GRID = 2**13
@@ -132,6 +133,7 @@ class PrivacyLoss:
         if 2 * times >= MAX_POINTS:
             low = max(0, int(times * up - reach))
             high = min(times, int(np.ceil(times * up + reach)))
+        need(48.0 * (high - low), f"{times:,} releases", "Ask about fewer.")
         j = np.arange(low, high)
         # ratios of neighbours, summed outwards from the likeliest
         log = np.r_[0.0, np.cumsum(np.log((times - j) / (j + 1.0)) + epsilon)]

@@ -201,3 +201,13 @@ def test_no_path_of_the_server_is_in_an_error_of_an_upload():
     error = DpradError(f"data must be a file, but is {path!r}; {path} is not there.")
     assert "somewhere" not in str(population._named(error, path, "a.csv\n\x1b[31m"))
     assert "\x1b" not in str(population._named(error, path, "a.csv\n\x1b[31m"))
+
+
+def test_what_nobody_asked_about_is_told_without_any_game(monkeypatch):
+    """It is told where the page is served: a large game there would keep everybody waiting."""
+    asked = Question(
+        population=PLACE, attackers=tuple(standard(patients.prior()))[1:2], releases=(GRR,),
+        accepted=0.1, worst=False, standard=False,
+    )  # fmt: skip
+    monkeypatch.setattr("dprad.game.question.play", lambda *_: pytest.fail("a game was prepared"))
+    assert "guesses 'diagnosis'" in Told(asked, ()).unasked

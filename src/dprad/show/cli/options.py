@@ -319,17 +319,15 @@ def unasked(
     """What else could be asked about, where one attacker was described; nothing with a set of
     them. O(m log m).
     """
-    from dprad.game.question import Question
     from dprad.model.verdicts import ONE
     from dprad.show.scenario.release import Release, unasked
 
     name, threat = attackers[0]
     if name:
         return ""
-    if prior.kind != "finite" or mechanism == "dpsgd":
+    if mechanism == "dpsgd":
         return ONE
-    release = Release("", mechanism, numbers, query)
-    return f"{ONE} {unasked([release], [Question.of(prior, threat)])}".rstrip()
+    return f"{ONE} {unasked([Release('', mechanism, numbers, query)], prior, [threat])}".rstrip()
 
 
 def tell(unasked: str, *, whole: bool = False) -> None:

@@ -34,7 +34,6 @@ from dprad.runtime.progress import steps
 from dprad.show.ledger.entry import Entry
 from dprad.show.ledger.standing import Asked, doubts_of, joint
 from dprad.show.ranges import useful
-from dprad.show.scenario.release import unasked
 
 # Exponents that are tried, the precision of a factor, how far it may go, and points of a curve.
 EXPONENTS, CLOSE, FAR, POINTS = (0.25, 1 / 3, 0.0), 1.01, 1e6, 12
@@ -178,7 +177,7 @@ def planned(
     parameter = base.release.parameter
     values = tuple(float(e.numbers[parameter]) for e in new)
     errors, reach = zip(*(_reach(e, asked) for e in new), strict=True)
-    left = unasked([e.release for e in (*counted, base)], [q for _, q in asked.questions])
+    left = asked.unasked((*counted, base))
     return Plan(base, parameter, values, attacker, risk, curve, kept, errors, reach, asked, left)
 
 

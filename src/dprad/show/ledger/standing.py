@@ -40,6 +40,11 @@ class Asked:
     described: tuple[Release, ...] = ()
     public: bool = False
 
+    def unasked(self, entries: Sequence[Entry]) -> str:
+        """What these read, though no attacker is after it: sentences, or nothing."""
+        threats = [question.threat for _, question in self.questions]
+        return unasked([e.release for e in entries], self.questions[0][1].prior, threats)
+
     def about(self, entries: Sequence[Entry]) -> Asked:
         """With the doubt about entries that the scenario describes otherwise, if there are any."""
         return replace(self, doubts=(*self.doubts, *otherwise(entries, self.described)))
@@ -118,7 +123,7 @@ class Standing:
         """Which columns are read by what counts, though no attacker is after them: a sentence, or
         nothing.
         """
-        return unasked([e.release for e in self.counted], [q for _, q in self.asked.questions])
+        return self.asked.unasked(self.counted)
 
     @property
     def word(self) -> str:

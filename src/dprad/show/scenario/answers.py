@@ -89,7 +89,8 @@ class Answers:
         """Which columns are read by a release, though no attacker is after them: a sentence, or
         nothing.
         """
-        return unasked(self.scenario.releases, [q for _, q in self.scenario.questions])
+        asked = self.scenario
+        return unasked(asked.releases, asked.prior, [threat for _, threat in asked.threats])
 
     def upper(self, risk: Risk) -> float:
         """The upper end of what the scenario accepts or not."""

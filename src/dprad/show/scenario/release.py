@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -139,18 +139,18 @@ class Release:
         return replace(made, risk=replace(made.risk, doubts=self.doubts)) if self.doubts else made
 
 
-def unasked(releases: Sequence[Release], questions: Sequence[Question]) -> str:
+def unasked(releases: Sequence[Release], prior: Prior, threats: Iterable[Threat]) -> str:
     """Which columns are read by a release, though no attacker is after them, or after being near
     to a number: sentences, or nothing. O(m log m).
     """
-    prior, asked, near = questions[0].prior, set[str](), set[str]()
+    asked, near = set[str](), set[str]()
     if prior.kind != "finite":
         return ""
-    for question in questions:
-        everything = bool(question.describe()["membership"])
-        after = prior.columns if everything else question.threat.target_columns(prior)
+    for threat in threats:
+        everything = bool(threat.describe(prior.columns)["membership"])
+        after = prior.columns if everything else threat.target_columns(prior)
         asked |= set(after)
-        near |= set(after if everything or question.threat.loss != "exact" else ())
+        near |= set(after if everything or threat.loss != "exact" else ())
     read = dict.fromkeys(name for release in releases for name in release.columns(prior))
     said = []
     left = [repr(name) for name in read if name not in asked]

@@ -254,7 +254,8 @@ class Told:
     def unasked(self) -> str:
         """What releases read, though no attacker is after it: a sentence, or nothing."""
         asked = self.asked
-        return unasked(asked.releases, [asked.prepared(k) for k in range(len(asked.attackers))])
+        threats = [threat for _, threat in asked.attackers]
+        return unasked(asked.releases, asked.population.prior, threats)
 
 
 def imports() -> None:
