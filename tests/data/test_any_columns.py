@@ -4,6 +4,10 @@ all memory.
 
 from __future__ import annotations
 
+import struct
+import subprocess
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -108,3 +112,38 @@ def test_a_weight_alone_is_no_table(file, tmp_path):
         Prior.from_data(data, weight="income")
     with pytest.raises(DpradError, match="has none"):
         Prior.from_data(pd.DataFrame(index=[0, 1]))
+
+
+LYING = """
+import resource, sys
+import dprad
+try:
+    dprad.Prior.from_data(sys.argv[1])
+except dprad.DpradError as error:
+    print("cannot be read" in str(error))
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 1_800_000)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the memory of a process is bounded on Linux")
+def test_what_a_parquet_file_claims_to_hold_takes_no_memory(tmp_path):
+    """44 bytes that claim six million columns: 2.6 GB, before anything could be counted."""
+    claimed = bytes([0x80, 0x9B, 0xEE, 0x02])  # 6,000,000, as a number of any length
+    foot = b"\x15\x02\x19\xfc" + claimed + b"\0" * 16
+    file = tmp_path / "lie.parquet"
+    file.write_bytes(b"PAR1" + b"\0" * 8 + foot + struct.pack("<I", len(foot)) + b"PAR1")
+    command = [sys.executable, "-c", LYING, str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "True"]
+    with pytest.raises(DpradError):
+        overview(str(file), LIMITS)
+
+
+def test_a_name_that_is_no_text_is_a_sentence(tmp_path):
+    file = tmp_path / "odd.parquet"
+    pd.DataFrame({"abcdefgh": [1, 2], "b": [1, 1]}).to_parquet(file)
+    file.write_bytes(file.read_bytes().replace(b"abcdefgh", b"\xffbcdefgh"))
+    with pytest.raises(DpradError):
+        Prior.from_data(file)
+    with pytest.raises(DpradError):
+        overview(str(file), LIMITS)

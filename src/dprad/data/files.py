@@ -24,7 +24,10 @@ from typing import Any
 from dprad.data.text import COPY, Written, in_utf8, looks_like_utf16, quoted, why_not_utf8
 from dprad.errors import DpradError, check_columns, part, told
 from dprad.runtime.interrupts import interruptible
+from dprad.runtime.memory import bounded
 
+# Bytes that DuckDB may take to read what a Parquet file says of itself.
+DESCRIBED = 2**30
 # The longest header, in characters.
 HEADER = 2**20
 # The longest name of a column.
@@ -132,7 +135,7 @@ def opened(
         except DpradError as error:
             look()  # rather than to read the file again
             raise _unread(error, copies, named, reader) from None
-        except duckdb.Error as error:
+        except (duckdb.Error, RuntimeError, UnicodeError) as error:  # names that are no text, too
             look()
             hint = " Is it a table with one header line?" if reader == _CSV else ""
             said = f"data: the file {str(data)!r} cannot be read ({told(error)}).{hint}"
@@ -230,8 +233,8 @@ def _table(
         given.append(-1 if sum(_size(f, WHOLE) for f in files) <= WHOLE else ROWS)
         if limits is not None:
             given[1] = min(ROWS, limits.rows)
-    elif limits is not None:
-        _pages(connection, names, limits)
+    else:
+        _described(connection, names, limits)
     more = f"decimal_separator = '{written.decimal}', "
     if written.literal:
         more += "all_varchar = true, allow_quoted_nulls = false, "
@@ -286,6 +289,17 @@ def _named(table: Any) -> None:
             "data: the first line of the file looks like a record, not like names of columns. Add "
             "a line with names, and load it again."
         )
+
+
+def _described(connection: Any, names: list[str], limits: Limits | None) -> None:
+    """Let DuckDB read what Parquet files say of themselves: they may claim to be huge."""
+    try:
+        with bounded(DESCRIBED):
+            if limits is not None:
+                _pages(connection, names, limits)
+            connection.sql(f"SELECT * FROM {_READERS['.parquet']}", params=[names])
+    except MemoryError:
+        raise UnreadableError("data: what the file says of itself takes too much memory.") from None
 
 
 def _pages(connection: Any, names: list[str], limits: Limits) -> None:

@@ -18,6 +18,7 @@ from dprad.show.web.population import LIMITS, Population, from_file, look, picke
 
 # Seconds that reading a file may take.
 READ = 30.0
+UNREAD = "the file cannot be read."
 
 
 class Waiting(str):
@@ -59,7 +60,7 @@ def upload(input: Inputs, session: Session, bench: Bench, tasks: list[Any]) -> A
         if "picked" in input and not input.picked():
             return "pick at least one column."
         if load.status() == "error":
-            return "the file cannot be read."
+            return UNREAD
         counted: Population | str = Waiting("Counting the rows")
         return load.result() if load.status() == "success" else counted
 
@@ -75,6 +76,8 @@ def _reading(bench: Bench) -> tuple[Any, Any]:
             found: list[Seen] = await bench.run(look, path, name, seconds=READ, long=True)
         except DpradError as error:
             return str(error)
+        except Exception:  # whatever a library makes of it
+            return UNREAD
         return found
 
     @reactive.extended_task
@@ -84,6 +87,8 @@ def _reading(bench: Bench) -> tuple[Any, Any]:
             read: Population = await bench.run(*work, seconds=READ, long=True)
         except DpradError as error:
             return str(error)
+        except Exception:
+            return UNREAD
         return read
 
     return seen, load
