@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import tracemalloc
 
@@ -169,6 +170,31 @@ def test_simulations_keep_it_too(threat):
         with memory.limit(limit):
             risks.append(simulate(noise, attack, prior=prior, threat=threat, trials=2000))
     assert risks[0] == risks[1] == risks[2]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="addresses are bounded on Linux")
+def test_a_bound_of_addresses_ends_with_its_thread():
+    """Two that overlap would each restore what the other has set."""
+    import resource
+
+    before, entered = resource.getrlimit(resource.RLIMIT_AS), []
+
+    def grow(first):
+        if not first:
+            started.wait()
+        with memory.bounded(2**30):
+            entered.append(resource.getrlimit(resource.RLIMIT_AS))
+            started.set()
+            later.wait(0.2)  # the second one is here too, if it may be
+
+    started, later = threading.Event(), threading.Event()
+    threads = [threading.Thread(target=grow, args=(first,)) for first in (True, False)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert resource.getrlimit(resource.RLIMIT_AS) == before
+    assert len(entered) == 2 and before not in entered
 
 
 def allowed(_):

@@ -9,6 +9,7 @@ has, or less: ``assess(..., memory="500 MB")``, or for anything else
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -24,6 +25,7 @@ BLOCKS, SHARE = 24, 0.5
 SMALLEST = 2**12
 
 _limit: ContextVar[float | None] = ContextVar("limit", default=None)
+_bounding = threading.Lock()
 
 
 @contextmanager
@@ -60,7 +62,7 @@ def limit(memory: float | str | None) -> Iterator[None]:
 @contextmanager
 def bounded(more: float) -> Iterator[None]:
     """Let this process grow by so many bytes of addresses at most, within a ``with`` block, on
-    Linux: what a library asks for beyond is refused to it.
+    Linux: what a library asks for beyond is refused to it. One thread at a time.
 
     Parameters
     ----------
@@ -73,23 +75,30 @@ def bounded(more: float) -> Iterator[None]:
         Nothing is bounded where the system cannot do it.
 
     """
+    with _bounding:  # else a thread would keep the bound that another one has set
+        before = _bound_to(more)
+        try:
+            yield
+        finally:
+            if before:
+                import resource
+
+                resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+def _bound_to(more: float) -> tuple[int, int] | None:
+    """Set the bound; what it was before, where the system has one."""
     try:
         import resource
 
         pages = int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[0])
-        now = pages * os.sysconf("SC_PAGE_SIZE")
+        most = int(pages * os.sysconf("SC_PAGE_SIZE") + more + 1e8 * (os.cpu_count() or 1))
         soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-        most = int(now + more + 1e8 * (os.cpu_count() or 1))
-        if soft != resource.RLIM_INFINITY:
-            most = min(most, soft)
-        resource.setrlimit(resource.RLIMIT_AS, (most, hard))
+        least = most if soft == resource.RLIM_INFINITY else min(most, soft)
+        resource.setrlimit(resource.RLIMIT_AS, (least, hard))
     except (ImportError, AttributeError, OSError, ValueError):
-        yield
-        return
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+        return None
+    return soft, hard
 
 
 def given() -> float | None:
