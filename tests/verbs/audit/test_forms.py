@@ -46,6 +46,16 @@ FORMS = {
     "truth": lambda z: [True, 1][z],
     "tuple": lambda z: [(1,), [1]][z],
     "one of many": lambda z: [1.0] * 70 + [[1, 1.0][z]] + [1.0] * 9,
+    "where a type is": lambda z: [[1, True, 1], [1, 1, True]][z],
+    "where a type ends": lambda z: [0, [0, 0.0][z], 0.0],
+    "where one of many ends": lambda z: [1] * (40 + z) + [1.0] * (40 - z),
+    "type of a key's value": lambda z: {"n": 3, "a": True, "b": [1, True][z], "c": 1},
+    "type of a field": lambda z: SHOWN[0](True, [1, True][z]),
+    "empty": lambda z: [[], [(), []][z], ()],
+    "None beside its name": lambda z: [None, [None, "None"][z], "None"],
+    "an array of objects": lambda z: np.array([1, [1, 1.0][z], 1.0], dtype=object),
+    "a column of objects": lambda z: pd.Series([1, [1, 1.0][z], 1.0], dtype=object).to_frame(),
+    "numbers of numpy": lambda z: [np.float64(1), [1.0, np.float64(1)][z], 1.0],
 }
 
 

@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pandas as pd
+import polars
 import pyarrow as pa
 import pytest
 
@@ -100,6 +101,34 @@ def test_outputs_of_a_vectorised_function_are_copied():
     kept = first.tolist()
     trials.sample(run, 1 - z, 1 - z, np.random.default_rng(1), 1)
     assert first.tolist() == kept and verdict(run).verdict == "violated"
+
+
+@pytest.mark.parametrize(
+    "many",
+    [
+        lambda noise, records: pd.Series(noise, index=records),
+        lambda noise, records: pd.DataFrame({"x": noise}, index=records),
+        lambda noise, records: polars.DataFrame({str(records[0]): noise}),
+        lambda noise, records: pa.array(noise),
+        lambda noise, records: dict(zip(range(len(noise)), records.tolist(), strict=True)),
+        lambda noise, records: "".join(map(str, records)),
+    ],
+)
+def test_labels_of_many_outputs_are_not_dropped(many):
+    """They would be lost on the way into an array."""
+
+    def run(records, rng):
+        return many(rng.integers(5, size=len(records)), records)
+
+    with pytest.raises(DpradError, match=r"for many records\. Return an array or a list"):
+        verdict(run, vectorised=True)
+
+
+def test_many_outputs_in_arrays_and_lists():
+    torch = pytest.importorskip("torch")
+    for made in (list, tuple, np.asarray, torch.as_tensor, lambda z: np.rec.fromarrays([z, z])):
+        found = verdict(lambda z, rng, made=made: made(z ^ 0), vectorised=True)
+        assert found.verdict == "violated"
 
 
 def test_what_cannot_be_copied_is_refused():

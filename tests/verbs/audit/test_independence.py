@@ -86,7 +86,34 @@ def words(records, rng):
     return np.array(["yes", "no"])[np.asarray(records) ^ (rng.random(len(records)) < 0.3)]
 
 
-MIXED = [shared, shared_bit, mostly_own, tiled, dealt, centred, *map(grouped, (2, 3, 4, 6, 8))]
+def ordered(records, rng):
+    return np.sort(records)
+
+
+def ordered_noise(records, rng):
+    return np.sort(records) + rng.normal(size=len(records))
+
+
+def turned(records, rng):
+    return np.asarray(records)[::-1] + 2 * rng.laplace(size=len(records))
+
+
+def moved(places):
+    def run(records, rng):
+        return np.roll(records, places) + 2 * rng.laplace(size=len(records))
+
+    run.__name__ = f"moved by {places}"
+    return run
+
+
+def shuffled(records, rng):
+    return rng.permutation(records) + rng.integers(0, 2, len(records))
+
+
+MIXED = [
+    shared, shared_bit, mostly_own, tiled, dealt, centred, *map(grouped, (2, 3, 4, 6, 8)),
+    ordered, ordered_noise, turned, shuffled, *map(moved, (1, -1, 5, -11)),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("run", MIXED, ids=lambda run: run.__name__)

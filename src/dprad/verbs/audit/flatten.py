@@ -62,10 +62,16 @@ def huge(array: Any) -> bool:
 
 
 def _flatten(thing: Any, name: str, into: Into, depth: int) -> None:
-    here, whole = name or "output", name or "the output"
     if depth > DEEPEST:
         raise DpradError("run returned an output that is nested too deeply.")
     into.note(type(thing).__qualname__)
+    alike, into.alike = into.alike, False
+    _inside(thing, name, into, depth)
+    into.alike = alike
+
+
+def _inside(thing: Any, name: str, into: Into, depth: int) -> None:
+    here, whole = name or "output", name or "the output"
     if thing is None:
         put(into, here, "None")
     elif isinstance(thing, str):
@@ -104,11 +110,13 @@ def _flatten(thing: Any, name: str, into: Into, depth: int) -> None:
         if len(thing) >= TOGETHER and set(map(type, thing)) <= {bool, int, float}:
             block = _exact(thing)
             if block is not None:
-                for sort, _ in itertools.groupby(map(type, thing)):
-                    into.note(sort.__name__)
+                sorts = [(k.__name__, len(list(g))) for k, g in itertools.groupby(map(type, thing))]
+                into.note(sorts if len(sorts) > 1 else sorts[0][0])
                 put(into, f"{name}[]", block)
                 return
+        alike = len(set(map(type, thing))) == 1
         for i, part in enumerate(thing):
+            into.alike = alike and i > 0
             _flatten(part, f"{name}[{i}]", into, depth + 1)
     else:
         _other(thing, name, into, depth)

@@ -8,10 +8,11 @@ about 1e-9 of a false alarm:
    means agree too well balance it; records at a distance of 1, 2, 4, ... in a call must not be
    correlated either;
 2. outputs that repeat within a call and never elsewhere: noise is reused;
-3. outputs of one record next to equal ones and next to a different one: they must be alike.
+3. outputs of each record next to equal ones, and among others in random order: they must be alike,
+   and must not be correlated with records at a distance of 1, 2, 4, ..., or at the mirrored place.
 
-Not everything is detected: noise that is shared only occasionally, or dependence hidden behind
-outputs that are nearly always the same.
+Not everything is detected: noise that is shared only occasionally, dependence hidden behind outputs
+that are nearly always the same, or on other records in a way that moves an output little.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from dprad.errors import DpradError
 from dprad.numerics.arrays import FloatArray, IntArray
 from dprad.verbs.audit.trials import sample
 
-# Calls of each kind, and records in each.
-CALLS, WIDTH = 12, 64
+# Calls with equal records of each kind, and with both in random order; records in each.
+CALLS, MIXED, WIDTH = 12, 48, 64
 # False-alarm probability of each test; ranks are discrete, so stay well below 1e-9.
 ALARM = 1e-10
 # Number of outputs other than the most common one from which sums are normal (correlations beyond
@@ -37,15 +38,18 @@ REPEATED = 10
 
 
 def check(subject: Any, read: Any, seed: int) -> None:
-    """Raise a `DpradError` if records of one call are seen to be mixed. 2 x 768 runs."""
+    """Raise a `DpradError` if records of one call are seen to be mixed. 4,608 runs."""
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2,)))
-    first, last = read[[0]], read[[-1]]
-    alone = _calls(subject, np.repeat(first, WIDTH, axis=0), rng)
-    mixed = _calls(subject, np.repeat(np.concatenate([first, last]), WIDTH // 2, axis=0), rng)
-    beside = mixed[:, : WIDTH // 2]
-    number = _ranks(np.concatenate([alone.reshape(-1), beside.reshape(-1)]))
-    one, two = number[: alone.size].reshape(alone.shape), number[alone.size :]
-    problem = _together(one) or _apart(one) or _again(one) or _neighbours(one.reshape(-1), two)
+    equal = [
+        [_call(subject, np.repeat(read[[place]], WIDTH, axis=0), rng) for _ in range(CALLS)]
+        for place in (0, -1)
+    ]
+    one = _ranks(np.array(equal[0]))
+    problem = _together(one) or _apart(one) or _again(one)
+    if not problem and len(read) > 1:
+        which = np.array([rng.permutation(WIDTH) % 2 for _ in range(MIXED)])
+        mixed = [_call(subject, read[[0, -1]][row], rng) for row in which]
+        problem = _neighbours(np.array(equal), np.array(mixed), which)
     if problem:
         raise DpradError(
             f"run does not treat the records of one call independently: {problem}. An audit "
@@ -53,10 +57,9 @@ def check(subject: Any, read: Any, seed: int) -> None:
         )
 
 
-def _calls(subject: Any, records: Any, rng: np.random.Generator) -> IntArray:
-    """A number for each output, calls x records: equal outputs have equal numbers."""
-    called = (sample(subject, records, records, rng, 1) for _ in range(CALLS))
-    return np.array([[_number(o) for o in outputs] for outputs in called])
+def _call(subject: Any, records: Any, rng: np.random.Generator) -> list[float]:
+    """A number for each output of one call: equal outputs have equal numbers."""
+    return [_number(o) for o in sample(subject, records, records, rng, 1)]
 
 
 def _number(output: Any) -> float:
@@ -71,7 +74,7 @@ def _number(output: Any) -> float:
 def _ranks(values: FloatArray) -> FloatArray:
     """From 0 to 1, ties in the middle."""
     place, count = np.unique(values, return_inverse=True, return_counts=True)[1:]
-    return np.asarray(((np.cumsum(count) - count / 2) / len(values))[place.reshape(-1)])
+    return np.asarray(((np.cumsum(count) - count / 2) / values.size)[place.reshape(values.shape)])
 
 
 def _together(rank: FloatArray) -> str:
@@ -121,11 +124,26 @@ def _others(rank: FloatArray) -> int:
     return int(rank.size - np.unique(rank, return_counts=True)[1].max())
 
 
-def _neighbours(one: FloatArray, two: FloatArray) -> str:
-    """Whether outputs of a record have another distribution next to a different record."""
-    grid = np.unique(np.r_[one, two])
-    a, b = (np.searchsorted(np.sort(x), grid, "right") / len(x) for x in (one, two))
-    limit = np.sqrt(-np.log(ALARM / 2) / 2 * (1 / len(one) + 1 / len(two)))
-    if float(np.abs(a - b).max()) > limit:
-        return "the output of a record depends on the other records"
-    return ""
+def _neighbours(equal: FloatArray, mixed: FloatArray, which: IntArray) -> str:
+    """Whether outputs of a record have another distribution among other records, or follow those at
+    some distance. `equal` has calls of either record alone; `which` says which of them was where.
+    """
+    problem = "the output of a record depends on the other records"
+    rank = _ranks(mixed)
+    for place in (0, 1):
+        one, two = equal[place].reshape(-1), mixed[which == place]
+        grid = np.unique(np.r_[one, two])
+        a, b = (np.searchsorted(np.sort(x), grid, "right") / len(x) for x in (one, two))
+        limit = np.sqrt(-np.log(ALARM / 2) / 2 * (1 / len(one) + 1 / len(two)))
+        if float(np.abs(a - b).max()) > limit:
+            return problem
+        rank[which == place] -= rank[which == place].mean()
+    spread = float(np.mean(rank**2))
+    if spread == 0.0 or _others(mixed) < FEW:
+        return ""
+    signs = 2.0 * which - 1.0
+    pairs = [(rank[:, ::-1], signs)]
+    for lag in range(1, WIDTH // 2 + 1):
+        pairs += [(rank[:, lag:], signs[:, :-lag]), (rank[:, :-lag], signs[:, lag:])]
+    far = any(abs(float((r * s).sum())) > FAR * np.sqrt(spread * r.size) for r, s in pairs)
+    return problem if far else ""

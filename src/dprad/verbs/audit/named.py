@@ -16,24 +16,25 @@ Value = float | str | FloatArray
 
 class Into(dict[str, Value]):
     """Coordinates by name, the form of the output that they are read from, and the keys of each of
-    its mappings; whether these are named by place.
+    its mappings; whether these are named by place. While things are `alike` (those of a list of one
+    type), what each of them is counts once.
     """
 
     def __init__(self, by_place: bool = False) -> None:
         super().__init__()
-        self.by_place = by_place
+        self.by_place, self.alike = by_place, False
         self.keyed: set[str] = set()
         self.foreign: set[str] = set()  # kinds of other libraries' objects
         self._seen: list[str] = []
 
     def note(self, trait: object) -> None:
-        """A trait of what is read now; the same one several times in a row counts once."""
-        if not self._seen or self._seen[-1] != str(trait):
+        """A trait of what is read now."""
+        if not self.alike or not self._seen or self._seen[-1] != str(trait):
             self._seen.append(str(trait))
 
     @property
     def form(self) -> str:
-        """Equal for outputs of one form, however long lists of one kind are."""
+        """Equal for outputs of one form, however long lists of one type are."""
         return hashlib.blake2b(
             "\0".join(self._seen).encode(errors="backslashreplace"), digest_size=8
         ).hexdigest()

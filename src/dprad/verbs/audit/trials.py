@@ -14,13 +14,14 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 
 from dprad.attacks.counting import Play, counted
 from dprad.attacks.optimal import OptimalAttack
-from dprad.errors import DpradError, records_shown, told
+from dprad.errors import DpradError, kind, records_shown, told
 from dprad.exact.posterior import part
 from dprad.game.game import Table
 from dprad.mechanisms.base import Mechanism
@@ -338,7 +339,12 @@ def _copied(outputs: Any) -> Any:
     if isinstance(outputs, list | tuple):
         return packed(list(map(frozen, outputs)))
     if callable(getattr(outputs, "detach", None)):
-        outputs = outputs.detach().cpu()
+        outputs = np.asarray(outputs.detach().cpu())
+    if type(outputs) not in (np.ndarray, np.recarray, np.memmap):  # labels would be lost
+        raise DpradError(
+            f"run returned a {kind(type(outputs))} for many records. Return an array or a list: "
+            "one output per record, with all that goes out (a label of its own, too)."
+        )
     array = np.array(outputs)
     return packed(list(map(frozen, array))) if array.dtype.hasobject else array
 
@@ -363,11 +369,11 @@ def _numbers(output: Any) -> bool:
 
 
 def _types(output: Any) -> Any:
-    """What numbers are stored as; the same for lists of any length."""
+    """What numbers are stored as, each in its place."""
     if type(output) is np.ndarray:
         return repr(output.dtype)
     if type(output) in (list, tuple):
-        return type(output), *dict.fromkeys(map(_types, output))
+        return type(output), *((k, len(list(g))) for k, g in groupby(map(_types, output)))
     return type(output)
 
 
