@@ -339,6 +339,24 @@ def test_a_cut_end_is_told_and_what_is_whole_is_kept(home, capsys):
     assert run(capsys, "ledger", "verify", path)[0] == 0
 
 
+@pytest.mark.parametrize("upto", ['"people": 4, ', '"query": "b", ', '"mechanism": "grr", '])
+def test_an_incomplete_line_is_not_settled_by_something_weaker(home, capsys, upto):
+    """What can be read of it must be what is added again, under its name or another."""
+    path = started(home, capsys)
+    strong = {"query": "b", "unit": "visit", "people": 4}
+    Ledger.open(path).add(GRR(epsilon=3.0, size=2), name="big", **strong)
+    text = path.read_text()
+    path.write_text(text[: text.rindex(upto) + len(upto)])
+    Ledger.open(path).add(GRR(epsilon=0.01, size=2), name="big", query="b")
+    code, said = run(capsys, "ledger", "status", path)
+    legible = "mechanism" not in upto
+    assert (code, "describes it otherwise" in said) == ((3, True) if legible else (0, False))
+    assert run(capsys, "ledger", "verify", path)[0] == legible
+    Ledger.open(path).add(GRR(epsilon=3.0, size=2), name="big, as it was", **strong)
+    code, said = run(capsys, "ledger", "status", path)
+    assert code == 1 and "describes it otherwise" not in said
+
+
 def test_what_may_have_been_published_counts(home, capsys):
     """A line about the state of a release is incomplete: it counts, even if it is withdrawn."""
     path = started(home, capsys)

@@ -338,6 +338,49 @@ def test_a_refuted_promise_is_never_accepted(limit, tmp_path):
         assert found.verdict.word == "Not accepted" and found.verdict.to_dict()["refuted"]
 
 
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ("claim = 0.1\ntrials = 10", "too short to find anything"),
+        ("claim = 5.0\ntrials = 2000", "weaker than what every release here promises"),
+        ("claim = 0.1\ntrials = 2000", ""),
+    ],
+)
+def test_an_audit_that_says_nothing_of_the_release_reassures_nobody(asked, words, tmp_path):
+    (tmp_path / "tells_little.py").write_text(
+        "def f(record, rng):\n    return record if rng.random() < 0.52 else 1 - record\n"
+    )
+    text = (
+        "[population]\nuniform = 2\n[[releases]]\nmechanism = 'grr'\nepsilon = 0.1\n"
+        f"[accepted]\nrisk = 0.9\n[audit]\nfunction = 'tells_little:f'\n{asked}\n"
+    )
+    found = scenario.answer(parse(text, name="s", folder=tmp_path), allow_code=True)
+    page = html_of(found)
+    assert found.audits[0][1].verdict == "consistent"
+    assert found.code == (3 if words else 0)
+    assert found.verdict.word == ("Cannot be told" if words else "Accepted")
+    assert words in page and ("publish as planned" in page) is not bool(words)
+    assert ("Remove the doubt" in page) is bool(words)
+
+
+def test_a_promise_may_be_about_every_column(tmp_path, capsys):
+    """One harmless attacker is not all that there is to fear from any mechanism."""
+    file = tmp_path / "s.toml"
+    file.write_text(
+        "[population]\nbuiltin = 'patients'\n[[threats]]\nname = 'n'\ntarget = ['smoker']\n"
+        "[[releases]]\nepsilon = 0.2\nneighbours = 'replace-one'\n[accepted]\nrisk = 0.2\n"
+    )
+    assert code(["assess", str(file)]) == 0
+    said = capsys.readouterr().out
+    assert "Accepted for the attackers of the scenario only" in said
+    assert "guesses 'age', 'region' and 'diagnosis', which may be read by a release" in said
+    page = html_of(answers(file.read_text()))
+    assert "for the attackers of the scenario only" in page and "publish as planned" not in page
+    file.write_text(file.read_text().replace("target = ['smoker']", "knows = 'everything'"))
+    assert code(["assess", str(file)]) == 0
+    assert "\nAccepted. " in capsys.readouterr().out
+
+
 def test_few_rows_prove_nothing(tmp_path, capsys):
     """One value seen twice is no population of one value; unless they are everybody."""
     few = tmp_path / "few.csv"
@@ -659,7 +702,7 @@ def test_noise_for_each_release_alone_is_not_told_as_noise_for_all(tmp_path, cap
     code(["calibrate", str(file)])
     said = capsys.readouterr().out
     assert "Cannot be relied on: Not checked." in said
-    assert "No attacker asked about guesses 'diagnosis'" in said
+    assert "guesses 'age', 'region' and 'diagnosis', which may be read by a release" in said
 
 
 def test_a_limit_that_accepts_everything_says_so(capsys):

@@ -115,6 +115,15 @@ def test_what_cannot_be_told_is_skipped_and_warned_of(doubtful, capsys):
     assert code == 3 and "**Cannot be told.**" in out and "| cannot be told |" in out
 
 
+def test_names_make_no_links_in_sarif(tmp_path, capsys):
+    file = scenario(tmp_path, 0.1)
+    file.write_text(file.read_text().replace("Mallory & <co>", "[Accepted](https://x.example)"))
+    log = json.loads(run(capsys, "assess", file, "--format", "sarif")[1])
+    said = [r["message"]["text"] for r in log["runs"][0]["results"]]
+    named = [text for text in said if "x.example" in text]
+    assert named and all(r"\[Accepted\](https" in text for text in named)
+
+
 def test_sarif_has_what_its_schema_requires(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     scenario(tmp_path, 3.0)

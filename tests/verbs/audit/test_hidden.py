@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import math
 import os
@@ -239,6 +241,24 @@ def test_text_without_parts_is_noted():
     plain = audit(lambda z, rng: "ab"[int(rng.integers(2))], claim=CLAIM, prior=Prior.uniform(2),
                   trials=400)  # fmt: skip
     assert not any("nearly always new" in note for note in plain.notes)
+
+
+@pytest.mark.parametrize("form", [bytes.hex, base64.b64encode, bytes, lambda b: f"id {b.hex()}"])
+def test_ciphers_are_noted_however_they_are_written(form):
+    """Nobody finds what they hide; "consistent" alone would reassure."""
+
+    def sealed(z, rng):
+        nonce = rng.bytes(9)
+        stream = hashlib.sha256(b"key" + nonce).digest()
+        return form(nonce + bytes(a ^ b for a, b in zip(f"{z}ill".encode(), stream, strict=False)))
+
+    result = audit(sealed, claim=CLAIM, prior=Prior.uniform(2), trials=300)
+    assert result.verdict == "consistent"
+    assert any("as ciphers are" in note for note in result.notes)
+    fixed = {0: b"\xff\x01" * 8, 1: b"\xfe\x02" * 8}
+    again = audit(lambda z, rng: form(fixed[z]), claim=CLAIM, prior=Prior.uniform(2), trials=300)
+    assert again.verdict == "violated"
+    assert not any("as ciphers are" in note for note in again.notes)
 
 
 # -- numbers ---------------------------------------------------------------------------------------

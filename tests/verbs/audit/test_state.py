@@ -50,6 +50,21 @@ def coin(truth):
     return run
 
 
+def test_packages_in_any_folder_of_packages_are_installed(tmp_path):
+    """Else each digest of an output would walk through all of them."""
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    (folder / "somebodys_frames.py").write_text("class Frame: ...\n")
+    look = "from dprad.verbs.audit.sources import installed as i; print(i('somebodys_frames'))"
+    for said in ("True", "False"):
+        made = subprocess.run(
+            [sys.executable, "-c", look], capture_output=True, text=True,
+            env=os.environ | {"PYTHONPATH": str(folder)},
+        )  # fmt: skip
+        assert made.stdout.strip() == said
+        folder = folder.rename(tmp_path / "own")
+
+
 # -- going on ------------------------------------------------------------------------------------
 class Counted:
     """A coin that counts its calls where the audit does not look."""

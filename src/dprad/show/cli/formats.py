@@ -6,6 +6,7 @@ These are read by others, so every number is rounded as in a report; what is jud
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -117,7 +118,8 @@ def sarif(judged: Judged) -> str:
         text = f"{one['release']}, {one['attacker']}: {_said(judged, one)}"
         text += f" ({_doubt(one)})" if one["outcome"] == "cannot be told" else ""
         found = {"ruleId": rule["id"], "ruleIndex": 0, "level": LEVELS[one["outcome"]]}
-        results.append(found | {"message": {"text": clean(text)}} | _place(judged, one["release"]))
+        shown = re.sub(r"[\[\]\\]", r"\\\g<0>", clean(text))  # no link, whatever names say
+        results.append(found | {"message": {"text": shown}} | _place(judged, one["release"]))
     driver = {"name": "dprad", "version": dprad.__version__, "rules": [rule]}
     run = {"tool": {"driver": driver}, "results": results}
     log = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}

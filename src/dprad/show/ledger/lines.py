@@ -19,11 +19,18 @@ LEFT = (
     "A line of the ledger was incomplete when the next one was added, so the release {!r} may be "
     "missing. Add it again (and mark it as withdrawn if it was never published)."
 )
+OTHERWISE = (
+    "A line of the ledger about {!r} was incomplete, and describes it otherwise than it was added "
+    "again. Add it as it is described there, under another name (and mark it as withdrawn if it "
+    "was never published)."
+)
 SEEN = "A line about {!r} was incomplete: it counts as published from then on."
 UNNAMED = (
     "A line of the ledger was incomplete and did not say which release it was about. If one is "
     "missing, add it again."
 )
+# What a line says of what is published, beside numbers.
+PUBLISHED = ("mechanism", "query", "doubts", "unit", "people")
 # How a line begins that adds a release, or changes its state; and what is left of the state.
 _BEGUN = re.compile(
     r'\{"(?P<what>name|mark)": (?P<name>"(?:[^"\\]|\\.)*")(?:, "state": (?P<state>"withdrawn"))?'
@@ -54,9 +61,45 @@ def applied(found: dict[str, Entry], rows: Sequence[dict[str, Any]], done: int) 
 
 def missing(rows: Sequence[dict[str, Any]], known: Collection[str]) -> tuple[str, ...]:
     """Which releases may be missing because their lines were incomplete, in sentences."""
-    begun = [_begun(row["torn"]) for row in rows if "torn" in row]
-    lost = {name for what, name, _ in begun if what == "name" and name not in known}
-    return tuple(LEFT.format(name) for name in sorted(lost))
+    lost = set()
+    for torn in (str(row["torn"]) for row in rows if "torn" in row):
+        what, name, _ = _begun(torn)
+        if what == "name" and name not in known:
+            lost.add(LEFT.format(name))
+        elif what == "name" and not any(_agrees(row, name, _members(torn)) for row in rows):
+            lost.add(OTHERWISE.format(name))
+    return tuple(sorted(lost))
+
+
+def _agrees(row: dict[str, Any], name: str, said: dict[str, Any]) -> bool:
+    """Whether a line adds what an incomplete one described, as far as that can be read: under the
+    same name, or under another if the numbers can be read.
+    """
+    if "numbers" not in said:
+        return row.get("name") == name
+    if "name" not in row or _given(row["numbers"]) != _given(said["numbers"]):
+        return False
+    return all(row.get(key) == said[key] for key in PUBLISHED if key in said)
+
+
+def _given(numbers: Any) -> Any:
+    """Without what may be left out."""
+    return {k: v for k, v in numbers.items() if v} if isinstance(numbers, dict) else numbers
+
+
+def _members(torn: str) -> dict[str, Any]:
+    """The members of an incomplete object of JSON that are whole."""
+    found: dict[str, Any] = {}
+    read, at = json.JSONDecoder().raw_decode, 1
+    try:
+        while True:
+            key, at = read(torn, at)
+            value, at = read(torn, at + len(": "))
+            if at == len(torn):  # it may go on
+                return found
+            found[key], at = value, at + len(", ")
+    except (ValueError, TypeError, RecursionError):
+        return found
 
 
 def told(rows: Sequence[dict[str, Any]], known: Collection[str]) -> tuple[str, ...]:

@@ -23,6 +23,8 @@ from dprad.verbs.audit import audit
 from dprad.verbs.together import Part
 
 CALLS = 20_000
+# Claims that differ by a smaller share are the same.
+SAME = 1e-9
 # Up to this many attackers, noise is calibrated for each.
 FEW = 4
 
@@ -224,13 +226,19 @@ def answer(
         _plans(scenario, release, row) if plans else [(None, None)] * len(row)
         for release, row in steps("noise", list(zip(scenario.releases, risks, strict=True)))
     ]
+    audited = tuple(_audits(scenario)) if audits and scenario.audit is not None else ()
+    doubt = _untold(scenario, audited)
+    if doubt:
+        joint, *risks = (
+            [replace(r, doubts=(*r.doubts, doubt)) for r in x] for x in (joint, *risks)
+        )
     return Answers(
         scenario=scenario,
         joint=tuple(joint),
         risks=tuple(map(tuple, risks)),
         plans=tuple(tuple(plan for plan, _ in row) for row in planned),
         reasons=tuple(tuple(reason for _, reason in row) for row in planned),
-        audits=tuple(_audits(scenario)) if audits and scenario.audit is not None else (),
+        audits=audited,
     )
 
 
@@ -318,6 +326,25 @@ def _audits(scenario: Scenario) -> list[tuple[str, Audit]]:
         claimed = {"claim": subject.guarantee}
         audits.append((title, _audited(title, subject, question | claimed | asked)))
     return audits
+
+
+def _untold(scenario: Scenario, audits: Sequence[tuple[str, Audit]]) -> str:
+    """Why the audit of a function says nothing about what is released, if it does not."""
+    about = scenario.audit or {}
+    if "function" not in about or not audits:
+        return ""
+    ((_, found),) = audits
+    if not found.conclusive:
+        return f"The audit of {about['function']} is too short to find anything: raise trials."
+    _, question = scenario.questions[0]
+    promises = [verbs.promise([part]) for part in _parts(scenario.releases, question)]
+    less = about["claim"] * (1 - SAME)
+    if all(p is not None and p.replace_one().delta(less) == 0.0 for p in promises):
+        return (
+            f"The audit of {about['function']} tested a claim of {about['claim']:g}, which is "
+            "weaker than what every release here promises: name the claim of what it publishes."
+        )
+    return ""
 
 
 def _audited(title: str, run: Any, question: dict[str, Any]) -> Audit:

@@ -83,7 +83,11 @@ class Release:
         return isinstance(self.query, str) and is_predicate(self.query, prior.columns)
 
     def columns(self, prior: Prior) -> tuple[str, ...]:
-        """The columns that it is said to read; none if that depends on the attacker."""
+        """The columns that it is said to read; none if that depends on the attacker. A promise may
+        be about all of them.
+        """
+        if self.mechanism is None:
+            return prior.columns
         where = self.numbers.get("where")
         asked = [q for q in (self.query, where) if isinstance(q, str) and q not in prior.columns]
         said = [self.query, self.numbers.get("by"), self.numbers.get("of")]
@@ -92,10 +96,10 @@ class Release:
         return tuple(name for name in _texts(said) if name in prior.columns)
 
     def read_as_numbers(self, prior: Prior, targets: Sequence[str]) -> tuple[str, ...]:
-        """The columns that it reads as numbers; without a query, what attackers are after."""
+        """The columns that it may read as numbers; without a query, what attackers are after."""
         if self.mechanism in catalogue.TABLES:
             return (self.numbers["of"],) if isinstance(self.numbers.get("of"), str) else ()
-        noisy = self.mechanism is not None and catalogue.card(self.mechanism).reads in NOISY
+        noisy = self.mechanism is None or catalogue.card(self.mechanism).reads in NOISY
         if not noisy or self.asks(prior):
             return ()
         return self.columns(prior) or tuple(targets)
@@ -155,8 +159,11 @@ def unasked(releases: Sequence[Release], prior: Prior, threats: Iterable[Threat]
     said = []
     left = [repr(name) for name in read if name not in asked]
     if left:
-        which = f"{explain.listed(left)}, which {'is' if len(left) == 1 else 'are'} read"
-        said.append(f"No attacker asked about guesses {which} by a release.")
+        how = "is read" if len(left) == 1 else "are read"
+        how = "may be read" if any(r.mechanism is None for r in releases) else how
+        said.append(
+            f"No attacker asked about guesses {explain.listed(left)}, which {how} by a release."
+        )
     numbers = dict.fromkeys(n for r in releases for n in r.read_as_numbers(prior, sorted(asked)))
     exact = [repr(n) for n in numbers if n in asked - near and _many(prior, n)]
     if exact:

@@ -31,8 +31,9 @@ SEEN = 2**20
 BATCH, WIDE = 2**22, 2.0**20
 # Ends the name of a column of words: a word beside numbers (NaN is one) must not pass for a number.
 WORD = "\0"
-# Words of a coordinate from which, and the share of new ones with which, it tells too little.
-WORDS, NEW = 64, 0.9
+# Words of a coordinate from which, and the share of new ones with which, it tells too little; and
+# how many of what is read sign by sign are looked at for that.
+WORDS, NEW, JUDGED = 64, 0.9, 4096
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,6 +70,7 @@ class Reader:
         self.foreign: set[str] = set()  # kinds of objects of other libraries
         self.words: dict[str, int] = {}
         self.told: dict[str, list[int]] = {}  # words of a coordinate, and new ones
+        self.sealed: dict[str, list[int]] = {}  # hashes of what is read sign by sign, by coordinate
         self.floating = False  # whether an output has had many digits
         self.seen: list[Any] = []  # the first output
         self.varied = False  # whether another one has come
@@ -148,10 +150,11 @@ class Reader:
                 "nothing else that they carry: return numbers, text, lists or dicts if that is all "
                 "that goes out"
             )
-        if any(n >= WORDS and new >= NEW * n for n, new in self.told.values()):
+        told = [*self.told.values(), *((len(h), len(set(h))) for h in self.sealed.values())]
+        if any(n >= WORDS and new >= NEW * n for n, new in told):
             said.append(
-                "outputs hold text or long numbers that are nearly always new and have no parts: "
-                "what they hide is not found. Return what they are made of"
+                "outputs hold text, bytes or long numbers that are nearly always new and have no "
+                "parts, as ciphers are: what they hide is not found. Return what they are made of"
             )
         return tuple(said)
 
@@ -207,6 +210,10 @@ class Reader:
         too, what has other keys.
         """
         self.foreign |= row.foreign
+        for name, signs in row.sealed:
+            if name in self.sealed or len(self.sealed) < MOST:
+                found = self.sealed.setdefault(name, [])
+                found += [hash(signs)] if len(found) < JUDGED else []
         if not self.form:
             self.form, self.keyed = row.form, row.keyed
         if row.form != self.form:

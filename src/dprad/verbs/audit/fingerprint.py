@@ -164,7 +164,7 @@ class _Walk:
     def apart(self, things: Any) -> None:
         """Unordered contents: the digests of each."""
         digests = []
-        for thing in things:
+        for thing in list(things):
             walk = _Walk(self.files)
             walk.met, walk.kept = dict(self.met), self.kept
             walk.see(thing)
@@ -183,7 +183,7 @@ class _Walk:
 
     def _mapping(self, thing: Any) -> None:
         self.say(type(thing).__name__, len(thing))
-        for name, value in thing.items():  # in this order, which may matter
+        for name, value in list(thing.items()):  # in this order, which may matter
             self.see(name)
             self.see(value)
 

@@ -25,6 +25,7 @@ class Into(dict[str, Value]):
         self.by_place, self.alike = by_place, False
         self.keyed: set[str] = set()
         self.foreign: set[str] = set()  # kinds of other libraries' objects
+        self.sealed: list[tuple[str, str | bytes]] = []  # what is read sign by sign, and is long
         self._seen: list[str] = []
 
     def note(self, trait: object) -> None:

@@ -17,6 +17,8 @@ TOGETHER, ENDS = 65, 8
 # one is.
 LONG, WIDE = 10, 100
 
+# Signs from which a word with digits, or bytes, may be a cipher.
+SEALED = 8
 # Numbers, words, names with digits in them, white space (one blank is left out), other signs.
 _PIECES = re.compile(
     r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?(?![^\W_])"
@@ -83,6 +85,8 @@ def _piece(piece: str, here: str, into: Into) -> None:
 
 def _signs(piece: str, here: str, into: Into) -> None:
     """Letters and digits, each by its place."""
+    if len(piece) >= SEALED:
+        into.sealed.append((here, piece))
     put(into, f"length of {here}", float(len(piece)))
     for i, sign in enumerate(piece):
         put(into, f"{here}/{i}", sign)
@@ -111,6 +115,8 @@ def bytes_of(raw: bytes, name: str, into: Into) -> Any:
         if len(raw) > len(text) or text.lstrip()[:1] in ("{", "["):
             return inside
     put(into, f"bytes of {whole}", float(len(raw)))
+    if len(raw) >= SEALED:
+        into.sealed.append((here, raw))
     block_of(np.frombuffer(raw, dtype=np.uint8).astype(float), f"{here} as bytes", into)
     for i, byte in enumerate(raw[: -ENDS - 1 : -1], start=1):
         put(into, f"{here} as bytes[-{i}]", float(byte))

@@ -17,14 +17,15 @@ from collections.abc import Iterable
 from importlib.machinery import ModuleSpec
 from typing import Any
 
-# Folders of Python itself and of installed packages.
+# What folders of installed packages are called, and which there are; those of Python itself, too.
+PACKAGES = ("site-packages", "dist-packages")
 INSTALLED = tuple(
     {sysconfig.get_path(p) + os.sep for p in ("stdlib", "platstdlib", "purelib", "platlib")}
+    | {p.rstrip(os.sep) + os.sep for p in sys.path if pathlib.PurePath(p).name in PACKAGES}
 )
-# Folders of Python itself alone, and those in them that hold installed packages.
+# Folders of Python itself alone.
 PYTHON = (*(sysconfig.get_path(p) + os.sep for p in ("stdlib", "platstdlib")),
           os.path.dirname(os.__file__) + os.sep)  # fmt: skip  # noqa: PTH120
-PACKAGES = ("site-packages", "dist-packages")
 
 
 def found(module: str, package: str | None) -> str:
