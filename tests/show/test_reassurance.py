@@ -338,6 +338,7 @@ def test_a_refuted_promise_is_never_accepted(limit, tmp_path):
         assert found.verdict.word == "Not accepted" and found.verdict.to_dict()["refuted"]
 
 
+@pytest.mark.filterwarnings("ignore:10 runs cannot refute")
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
