@@ -9,7 +9,7 @@ import os
 import stat
 import subprocess
 import sys
-import tempfile
+from contextlib import suppress
 from datetime import date
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from dprad.show.report import evidence as packs
 from dprad.show.report.evidence import evidence, folder
 from dprad.show.report.evidence.facts import EXCLUSIONS, FORMAT, PAGES
 from dprad.show.report.published import published
+from strangers import theirs
 
 DAY = date(2026, 5, 4)
 NAMES = ["SHA256SUMS", "evidence.md", "report.html", "results.json", "scenario.toml"]
@@ -239,14 +240,14 @@ def test_an_earlier_pack_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
     assert results["verdict"]["outcome"] == "exceeded"
     assert sorted(path.name for path in target.iterdir()) == NAMES
     before = {path.name: path.read_bytes() for path in target.iterdir()}
-    real = folder.os.open
+    real = os.open
 
-    def full(path, *rest, **more):
-        if os.fspath(path).endswith("results.json"):
+    def full(path, how, *rest, **more):
+        if os.fspath(path).endswith("results.json") and how & os.O_CREAT:
             raise OSError(28, "No space left on device")
-        return real(path, *rest, **more)
+        return real(path, how, *rest, **more)
 
-    monkeypatch.setattr(folder.os, "open", full)
+    monkeypatch.setattr(os, "open", full)
     with pytest.raises(DpradError, match="No space left"):
         pack(PLAIN, tmp_path)
     assert {path.name: path.read_bytes() for path in target.iterdir()} == before
@@ -258,15 +259,15 @@ OLD, NEW = ({"results.json": json.dumps({"format": FORMAT, "k": k}).encode()} fo
 
 def test_ctrl_c_between_two_renames_keeps_the_earlier_pack(tmp_path, monkeypatch):
     target = folder.seal(tmp_path / "pack", OLD)
-    real = Path.replace
+    real = os.rename
 
-    def stopped(path, to):
-        if to == target and not target.exists() and len(list(tmp_path.iterdir())) > 1:
+    def stopped(path, to, **where):
+        if to == target.name and not target.exists():
             monkeypatch.undo()
             raise KeyboardInterrupt
-        return real(path, to)
+        return real(path, to, **where)
 
-    monkeypatch.setattr(Path, "replace", stopped)
+    monkeypatch.setattr(os, "rename", stopped)
     with pytest.raises(KeyboardInterrupt):
         folder.seal(target, NEW)
     assert (target / "results.json").read_bytes() == OLD["results.json"]
@@ -277,8 +278,8 @@ KILLED = """
 import os, sys
 from pathlib import Path
 from dprad.show.report.evidence import folder
-target, real = Path(sys.argv[1]), Path.replace
-Path.replace = lambda path, to: os._exit(9) if not target.exists() else real(path, to)
+target, real = Path(sys.argv[1]), os.rename
+os.rename = lambda *to, **on: real(*to, **on) if target.exists() else os._exit(9)
 folder.seal(target, {"results.json": sys.argv[2].encode()})
 """
 
@@ -350,33 +351,100 @@ def test_a_pack_does_not_replace_its_own_scenario(tmp_path):
     assert evidence(scenario.load(inside), tmp_path / "other", today=DAY).is_dir()
 
 
-def test_no_link_takes_the_place_of_a_pack_that_is_written(tmp_path, monkeypatch):
-    """Somebody who may write in the folder swaps what is written, before and after."""
+@pytest.mark.parametrize("swap", ["link", "full", "empty"])
+def test_nothing_is_written_into_what_takes_the_place_of_a_pack(tmp_path, monkeypatch, swap):
+    """Somebody who may write in the folder swaps what is written, before it is held."""
     elsewhere, place = tmp_path / "elsewhere", tmp_path / "place"
     elsewhere.mkdir()
     place.mkdir()
-    made = tempfile.mkdtemp
+    if swap == "full":
+        (elsewhere / "results.json").write_text("mine")
+    real = os.mkdir
 
-    def swapped(**asked):
-        name = Path(made(**asked))
-        name.rmdir()
-        name.symlink_to(elsewhere)
-        return str(name)
+    def swapped(name, *asked, **where):
+        real(name, *asked, **where)
+        (place / name).rename(tmp_path / "away")
+        (place / name).symlink_to(elsewhere) if swap == "link" else elsewhere.rename(place / name)
 
-    with monkeypatch.context() as patch:
-        patch.setattr(tempfile, "mkdtemp", swapped)
-        with pytest.raises(DpradError):
-            folder.seal(place / "pack", {"results.json": b"{}"})
-    assert list(elsewhere.iterdir()) == []
-    usable = folder.usable
+    monkeypatch.setattr(os, "mkdir", swapped)
+    if swap == "empty":  # as good as the one that was made
+        folder.seal(place / "pack", OLD)
+        return
+    with pytest.raises(DpradError):
+        folder.seal(place / "pack", OLD)
+    left = [p for p in tmp_path.rglob("*") if p.is_file()]
+    assert [p.read_text() for p in left] == (["mine"] if swap == "full" else [])
 
-    def late(target):
-        beside = next(p for p in place.glob(".dprad-*") if not p.is_symlink())
-        beside.rename(place / "gone")
-        beside.symlink_to(elsewhere)
-        return usable(target)
 
-    monkeypatch.setattr(folder, "usable", late)
-    with pytest.raises(DpradError, match="replaced meanwhile"):
-        folder.seal(place / "pack", {"results.json": b"{}"})
-    assert list(elsewhere.iterdir()) == []
+def precious(tmp_path):
+    (tmp_path / "mine" / "deep").mkdir(parents=True)
+    for name in ("deep/diary", *NAMES):
+        (tmp_path / "mine" / name).write_text("mine")
+    return tmp_path / "mine"
+
+
+def exchanged(one, two):
+    """The two names, the other way round."""
+    one.rename(one.with_name("between"))
+    two.rename(one)
+    one.with_name("between").rename(two)
+
+
+@pytest.mark.parametrize("which", [0, 1])
+@pytest.mark.parametrize("when", range(1, 6))
+def test_what_is_put_in_the_place_of_a_folder_is_not_deleted(tmp_path, monkeypatch, when, which):
+    """At any step somebody exchanges one of the two packs with another folder."""
+    mine = precious(tmp_path)
+    target, steps = folder.seal(tmp_path / "pack", OLD), []
+
+    def then(real):
+        def does(*given, **where):
+            steps.append(real)
+            if len(steps) == when:
+                packs = [*sorted(tmp_path.glob(".dprad-*")), *filter(Path.exists, [target])]
+                exchanged(packs[which], mine)
+            return real(*given, **where)
+
+        return does
+
+    for name in ("rename", "unlink", "rmdir"):
+        monkeypatch.setattr(os, name, then(getattr(os, name)))
+    with suppress(DpradError):
+        folder.seal(target, NEW)
+    monkeypatch.undo()
+    kept = next(tmp_path.rglob("diary")).parents[1]
+    assert len(steps) > when
+    assert all((kept / name).read_text() == "mine" for name in ("deep/diary", *NAMES))
+    left = {path.read_bytes() for path in tmp_path.rglob("results.json")}
+    assert left & {*OLD.values(), *NEW.values()}  # one of the two, whole
+
+
+def test_a_pack_that_others_may_write_in_is_not_deleted(tmp_path, monkeypatch):
+    target = folder.seal(tmp_path / "pack", OLD)
+    target.chmod(0o770)
+    with pytest.raises(DpradError, match="others may write in it"):
+        folder.seal(target, NEW)
+    target.chmod(0o500)
+    folder.seal(target, NEW)
+    assert [path.name for path in tmp_path.iterdir()] == ["pack"]
+    theirs(monkeypatch, target)
+    with pytest.raises(DpradError, match="somebody else's"):
+        folder.usable(target)
+    assert (target / "results.json").read_bytes() == NEW["results.json"]
+
+
+def test_a_place_that_was_filled_meanwhile_keeps_both_packs(tmp_path, monkeypatch):
+    target, mine = folder.seal(tmp_path / "pack", OLD), precious(tmp_path)
+    real = os.rename
+
+    def filled(path, to, **where):
+        if to == target.name and mine.exists():
+            real(mine, target)
+        return real(path, to, **where)
+
+    monkeypatch.setattr(os, "rename", filled)
+    with pytest.raises(DpradError, match=r"the earlier pack is now called \.dprad-"):
+        folder.seal(target, NEW)
+    assert (target / "deep" / "diary").read_text() == "mine"
+    (aside,) = tmp_path.glob(".dprad-*")
+    assert (aside / "results.json").read_bytes() == OLD["results.json"]

@@ -48,7 +48,7 @@ def write(
 
 def _replace(kept: Path, data: bytes, new: bool) -> None:
     """Write beside, then rename."""
-    with _inside(kept) as (name, folder):
+    with inside(kept) as (name, folder):
         beside = str(Path(name).with_name(f".dprad-{secrets.token_hex(8)}"))
         first, mode = _modes(name, folder)
         try:
@@ -88,7 +88,7 @@ def _into(kept: Path, data: bytes) -> None:
         made = os.open(kept, how)
     else:
         _ours(kept, kept.lstat())
-        with _inside(kept) as (name, folder):
+        with inside(kept) as (name, folder):
             made = os.open(name, how | getattr(os, "O_NOFOLLOW", 0), dir_fd=folder)
     with os.fdopen(made, "ab") as out:
         if not str(kept).startswith(_OPEN):
@@ -151,7 +151,7 @@ def _moved(before: os.stat_result, after: os.stat_result) -> bool:
 
 
 @contextmanager
-def _inside(kept: Path) -> Iterator[tuple[str, int | None]]:
+def inside(kept: Path) -> Iterator[tuple[str, int | None]]:
     """A name, and the folder that it is in: on Linux held open, and reached without any link, so
     that none is followed that was put there since.
     """
@@ -164,7 +164,7 @@ def _inside(kept: Path) -> Iterator[tuple[str, int | None]]:
         for name in kept.parent.parts:
             at = os.open(name, how, dir_fd=at)
             held.callback(os.close, at)
-        yield kept.name, at
+        yield kept.name or ".", at
 
 
 def opened(kept: Path, how: int) -> int:
@@ -172,7 +172,7 @@ def opened(kept: Path, how: int) -> int:
     and not waiting for a pipe.
     """
     how |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    with _inside(kept) as (name, folder):
+    with inside(kept) as (name, folder):
         made = os.open(name, how, dir_fd=folder)
     if not stat.S_ISREG(os.fstat(made).st_mode):
         os.close(made)
@@ -182,7 +182,7 @@ def opened(kept: Path, how: int) -> int:
 
 def begun(kept: Path, data: bytes) -> None:
     """Write a new private file, whole or not at all; one that is there and not empty stays."""
-    with _inside(kept) as (name, folder):
+    with inside(kept) as (name, folder):
         beside = str(Path(name).with_name(f".dprad-{secrets.token_hex(8)}"))
         made = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=folder)
         try:

@@ -1,25 +1,27 @@
 """A private folder, written beside and renamed; never over what is not an evidence pack.
 
 An earlier pack is renamed first: a process that is killed then leaves both beside the place, whole.
+Folders are held open, so that one that somebody puts in the place of another stays as it is.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
-import shutil
-import tempfile
 from collections.abc import Iterable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from dprad.errors import DpradError
-from dprad.runtime.writing import landed
+from dprad.runtime.folders import Held, free
+from dprad.runtime.writing import inside, landed
 from dprad.show.report.evidence.facts import FORMAT
 
 RESULTS, HASHES = "results.json", "SHA256SUMS"
 NAMES = {"report.html", "scenario.toml", "evidence.md", RESULTS, HASHES}
+# Bytes of the results of a pack; a real one has some thousands.
+LARGEST = 2**26
 
 
 def usable(folder: Any, inputs: Iterable[Path] = ()) -> Path:
@@ -34,10 +36,10 @@ def usable(folder: Any, inputs: Iterable[Path] = ()) -> Path:
                 raise DpradError(f"{given} holds an input ({read.name}); name another folder.")
         if not target.parent.is_dir():
             raise DpradError(f"{target.parent} is not a folder; make it first.")
-        if not target.exists():
-            return target
-        if not target.is_dir() or not (_empty(target) or _ours(target)):
-            raise DpradError(f"{given} is not empty and not an evidence pack; name another folder.")
+        with inside(target) as (name, place):
+            there = _earlier(given, name, place)
+            if there is not None:
+                there.close()
     except OSError as error:
         raise DpradError(f"{given} cannot be used: {error.strerror}.") from None
     return target
@@ -47,72 +49,88 @@ def seal(target: Path, files: dict[str, bytes]) -> Path:
     """Write the files and the list of their hashes, all or nothing."""
     lines = [f"{hashlib.sha256(files[name]).hexdigest()}  {name}\n" for name in sorted(files)]
     try:
-        beside = Path(tempfile.mkdtemp(prefix=".dprad-", dir=target.parent))  # mode 0700
-        try:
-            made = _filled(beside, {**files, HASHES: "".join(lines).encode()})
-            _replace(beside, usable(target))
-            if made != _which(target.lstat()):
-                raise DpradError(f"{target} was replaced meanwhile; name another folder.")
-        finally:
-            if not beside.is_symlink():
-                shutil.rmtree(beside, ignore_errors=True)
+        with ExitStack() as stack:
+            name, place = stack.enter_context(inside(target))
+            new = Held.beside(name, place)
+            stack.callback(new.close)
+            beside = new.name
+            try:
+                for each, content in {**files, HASHES: "".join(lines).encode()}.items():
+                    new.write(each, content)
+                _replace(new, target, name)
+            finally:
+                if new.name == beside and not new.at(name):
+                    new.remove(beside, new.made)
     except OSError as error:
         raise DpradError(f"{target} cannot be written: {error.strerror}.") from None
     return target
 
 
-def _filled(folder: Path, files: dict[str, bytes]) -> tuple[int, int]:
-    """Write into a folder that was just made, past no link put there since. Which folder it is."""
-    held = hasattr(os, "O_DIRECTORY")
-    how = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW if held else 0
-    place = os.open(folder, how) if held else None
-    try:
-        seen = folder.lstat() if place is None else os.fstat(place)
-        if held and seen.st_uid != os.geteuid():
-            raise DpradError(f"{folder} is somebody else's; name another folder.")
-        for name, content in files.items():
-            path = name if held else str(folder / name)
-            made = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=place)
-            with os.fdopen(made, "wb") as out:
-                out.write(content)
-    finally:
-        if place is not None:
-            os.close(place)
-    return _which(seen)
-
-
-def _which(seen: os.stat_result) -> tuple[int, int]:
-    return seen.st_dev, seen.st_ino
-
-
-def _replace(new: Path, target: Path) -> None:
+def _replace(new: Held, target: Path, name: str) -> None:
     """Put a folder in the place of nothing, an empty one, or an earlier pack."""
-    if not target.exists() or _empty(target):
-        new.replace(target)
-        return
-    old = Path(tempfile.mkdtemp(prefix=".dprad-", dir=target.parent))
+    old = _earlier(target, name, new.place)
     try:
-        target.replace(old)
-        new.replace(target)
+        files = set() if old is None else old.names()
+        if old is None or not files:  # refused by the system if it is not empty by now
+            new.move(name)
+        else:
+            _exchange(new, old, name, files)
     finally:
-        if not target.exists():
-            old.replace(target)
-        shutil.rmtree(old, ignore_errors=True)
+        if old is not None:
+            old.close()
+    if not new.at(name):
+        raise DpradError(f"{target} was replaced meanwhile; name another folder.")
 
 
-def _empty(folder: Path) -> bool:
-    return not any(folder.iterdir())
+def _exchange(new: Held, old: Held, name: str, files: set[str]) -> None:
+    """Put a new pack in the place of an old one; if that fails, the old one is put back."""
+    aside = free(name)
+    try:
+        if old.move(aside):
+            new.move(name)
+    finally:
+        if new.at(name):
+            old.remove(aside, files)
+        elif old.at(aside):
+            try:
+                old.move(name)
+            except OSError:  # something else is there by now
+                raise DpradError(
+                    f"{name} was replaced meanwhile; the earlier pack is now called "
+                    f"{Path(aside).name}."
+                ) from None
 
 
-def _ours(folder: Path) -> bool:
+def _earlier(given: Path, name: str, place: int | None) -> Held | None:
+    """What is there, held open: nothing, an empty folder, or an earlier pack; else an error."""
+    refused = DpradError(f"{given} is not empty and not an evidence pack; name another folder.")
+    try:
+        there = Held.open(name, place)
+    except FileNotFoundError:
+        return None
+    except NotADirectoryError:
+        raise refused from None
+    try:
+        found = there.names()
+        if found and not _ours(there, found):
+            raise refused
+        if found and not there.mine():
+            raise DpradError(
+                f"{given} is a pack of somebody else's, or others may write in it; name another "
+                "folder."
+            )
+    except BaseException:
+        there.close()
+        raise
+    return there
+
+
+def _ours(folder: Held, found: set[str]) -> bool:
     """Whether nothing but a pack is in it."""
-    inside = list(folder.iterdir())
-    names = {path.name for path in inside}
-    plain_files = all(path.is_file() and not path.is_symlink() for path in inside)
-    if not {RESULTS, HASHES} <= names <= NAMES or not plain_files:
+    if not {RESULTS, HASHES} <= found <= NAMES or not folder.regular(found):
         return False
     try:
-        plain = json.loads((folder / RESULTS).read_text(encoding="utf-8"))
+        plain = json.loads(folder.read(RESULTS, LARGEST))
     except (OSError, ValueError, RecursionError):
         return False
     return isinstance(plain, dict) and plain.get("format") == FORMAT
