@@ -4,7 +4,7 @@ The first line says what the file is about. Each line has a checksum over itself
 line, and must be what was written, byte for byte: a line that was damaged, edited, removed or moved
 is refused. Anyone who computes the checksums can forge a journal, so it is private to its owner.
 Only an incomplete last line, which a kill leaves behind, is dropped. Nothing in it is executed, and
-no other file is overwritten.
+no other file is overwritten. What would not fit into memory is refused before it is read.
 """
 
 from __future__ import annotations
@@ -14,13 +14,23 @@ import hashlib
 import json
 import os
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from dprad.errors import DpradError
-from dprad.runtime.writing import begun, landed, opened
+from dprad.runtime.memory import need
+from dprad.runtime.writing import begun, known, landed, opened
+
+# Bytes of the longest line that is written into a log, and is read (what is left of an incomplete
+# one is kept in a line that may be six times as long); and of a log: 100,000 releases of a ledger.
+LINE, LONGEST, LARGEST = 2**17, 2**20, 2**26
+# A journal holds outputs, and may be as large as memory allows: each byte of it takes so many.
+TIMES = 4
+# Bytes that are read at once.
+_BLOCK = 2**20
 
 
 @dataclass(slots=True, weakref_slot=True)
@@ -48,8 +58,7 @@ class Journal:
             kept = landed(file)
             if not kept.exists() or (kept.is_file() and kept.stat().st_size == 0):
                 text, check = _line(about, "")
-                begun(kept, text)
-                return cls(file, [], check, _locked(kept, file))
+                return cls(file, [], check, _fresh(begun(kept, text), kept, file, len(text)))
             return cls._read(file, kept, refuse)
         except FileExistsError:
             raise DpradError(f"{file} was just created by another process.") from None
@@ -74,18 +83,22 @@ class Journal:
         cls, file: Path, handle: int, refuse: Callable[[dict[str, Any]], str]
     ) -> Journal:
         """Read a file that nobody else can write to."""
-        whole, _, torn = _content(handle).rpartition(b"\n")
-        first, *rest = whole.split(b"\n")
+        seen = os.fstat(handle)
+        if not known(seen):
+            raise DpradError(f"{file} is somebody else's. Choose another file.")
+        need(TIMES * seen.st_size, f"{file}: what it holds", "Choose another file.")
+        lines = _Lines(handle, 0)
+        first = next(lines, b"")
         header = _parsed(first)
         why = "it is not a dprad file" if header is None else refuse(header)
         if header is None or why:
             raise DpradError(f"{file} cannot be used: {why}. Choose another file.")
-        rows, checks = _checked(file, [first, *rest], "", 1)
+        rows, checks = _checked(file, chain([first], lines), "", 1)
         check = checks[-1]
         if hasattr(os, "fchmod"):
             os.fchmod(handle, 0o600)
-        if torn:
-            os.ftruncate(handle, len(whole) + 1)
+        if lines.torn:
+            os.ftruncate(handle, lines.read)
         return cls(file, rows[1:], check, handle)
 
     def append(self, row: dict[str, Any]) -> None:
@@ -128,8 +141,8 @@ class Log:
             if fresh and about is None:
                 raise DpradError(f"{log.path} does not exist.")
             if fresh:
-                with contextlib.suppress(FileExistsError):
-                    begun(kept, _line({"dprad": kind, **(about or {})}, "")[0])
+                with contextlib.suppress(FileExistsError):  # another process was faster
+                    log.file = begun(kept, _line({"dprad": kind, **(about or {})}, "")[0])
             if not kept.is_file():
                 raise DpradError(f"{log.path} is not a file.")
             if (first_line(kept) or {}).get("dprad") != kind:
@@ -154,13 +167,19 @@ class Log:
         self._refused(now)
         if now.st_size < self.read:
             raise DpradError(f"{self.path} is damaged: it became shorter.")
-        whole, _, self.torn = (b"\n" + _content(handle, self.read)).rpartition(b"\n")
-        lines = whole.split(b"\n")[1:]
+        if now.st_size > LARGEST:
+            raise DpradError(
+                f"{self.path} cannot be used: it has more than {LARGEST / 1e6:.0f} MB. Choose "
+                "another file."
+            )
+        lines = _Lines(handle, self.read, LONGEST)
         before = self.checks[-1] if self.checks else ""
         rows, checks = _checked(self.path, lines, before, len(self.rows) + 1)
         self.rows += rows
         self.checks += checks
-        self.read += sum(len(line) + 1 for line in lines)
+        self.read, self.torn = lines.read, lines.torn
+        if len(self.torn) > LINE:
+            raise _unlike(self.path, len(self.rows) + 1)
 
     def _refused(self, now: os.stat_result) -> None:
         if self.file != (now.st_dev, now.st_ino):
@@ -177,6 +196,12 @@ class Log:
             self._refused(self.kept.lstat())  # what others find there now
             self._mend(handle)
             row = make()
+            size = len(_line(row, self.checks[-1])[0])
+            if size > LINE or self.read + size > LARGEST:
+                raise DpradError(
+                    f"{self.path} cannot hold this: one entry may have {LINE / 1e3:.0f} kB, and "
+                    f"all together {LARGEST / 1e6:.0f} MB."
+                )
             self._write(handle, row)
         finally:
             os.close(handle)
@@ -208,7 +233,7 @@ class Log:
 
 
 def _checked(
-    path: Path, lines: list[bytes], check: str, number: int
+    path: Path, lines: Iterable[bytes], check: str, number: int
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Rows and their checksums; refused if a line is not what was written after `check`."""
     rows, checks = [], []
@@ -217,12 +242,16 @@ def _checked(
         bare = {} if row is None else {k: v for k, v in row.items() if k != "check"}
         text, check = _line(bare, check)
         if row is None or text != line + b"\n":
-            raise DpradError(
-                f"{path} is damaged: line {at} is not what was written. Choose another file."
-            )
+            raise _unlike(path, at)
         rows.append(bare)
         checks.append(check)
     return rows, checks
+
+
+def _unlike(path: Path, line: int) -> DpradError:
+    return DpradError(
+        f"{path} is damaged: line {line} is not what was written. Choose another file."
+    )
 
 
 def first_line(path: Any) -> dict[str, Any] | None:
@@ -234,13 +263,36 @@ def first_line(path: Any) -> dict[str, Any] | None:
         return None
 
 
-def _content(handle: int, start: int = 0) -> bytes:
-    """What an open file holds from here."""
-    os.lseek(handle, start, os.SEEK_SET)
-    parts = []
-    while part := os.read(handle, 2**20):
-        parts.append(part)
-    return b"".join(parts)
+class _Lines:
+    """The complete lines of an open file from here, without their ends. `read`: where they end;
+    `torn`: what follows them. Of a line that is too long, or holds a NUL, which none does that was
+    written (but many may follow a crash), only the beginning is kept: it is not what was written.
+    """
+
+    def __init__(self, handle: int, start: int, longest: int | None = None) -> None:
+        self.read, self.torn, self._longest = start, b"", longest
+        self._file = open(handle, "rb", buffering=_BLOCK, closefd=False)  # noqa: SIM115
+        self._file.seek(start)
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        parts: list[bytes] = []
+        kept, size, whole = 0, 0, True
+        while part := self._file.readline(_BLOCK):
+            size += len(part)
+            if whole:
+                cut = part.find(b"\0") + 1
+                parts.append(part[:cut] if cut else part)
+                kept += len(parts[-1])
+                whole = not cut and (self._longest is None or kept <= self._longest)
+            if part.endswith(b"\n"):
+                self.read += size
+                line = b"".join(parts)
+                return line.removesuffix(b"\n") if whole else line + b"\0"
+        self.torn = b"".join(parts)
+        raise StopIteration
 
 
 def _locked(kept: Path, path: Path, *, wait: bool = False) -> int:
@@ -257,6 +309,18 @@ def _locked(kept: Path, path: Path, *, wait: bool = False) -> int:
             os.close(handle)
             raise DpradError(f"{path} is in use by another process.") from None
     return handle
+
+
+def _fresh(made: tuple[int, int], kept: Path, path: Path, size: int) -> int:
+    """A file that was just made, locked; refused if it is another by now, or went on already."""
+    handle = _locked(kept, path)
+    seen = os.fstat(handle)
+    if (seen.st_dev, seen.st_ino) == made and seen.st_size == size:
+        return handle
+    os.close(handle)
+    if (seen.st_dev, seen.st_ino) == made:
+        raise FileExistsError
+    raise DpradError(f"{path} was replaced by another file meanwhile. Try again.")
 
 
 def _line(plain: dict[str, Any], before: str) -> tuple[bytes, str]:

@@ -97,7 +97,7 @@ def _into(kept: Path, data: bytes) -> None:
 
 
 def _ours(kept: Path, seen: os.stat_result) -> None:
-    if stat.S_ISREG(seen.st_mode) or not _known(seen):
+    if stat.S_ISREG(seen.st_mode) or not known(seen):
         raise DpradError(f"{kept} is not a file, and is somebody else's. Name another one.")
 
 
@@ -131,7 +131,7 @@ def landed(path: Path) -> Path:
             continue
         before = step.lstat()
         target = os.readlink(step)  # noqa: PTH115
-        if not _known(before) or _moved(before, step.lstat()):
+        if not known(before) or _moved(before, step.lstat()):
             raise DpradError(
                 f"{path} leads through a link of somebody else's. Name where it leads, or another "
                 "place."
@@ -140,7 +140,7 @@ def landed(path: Path) -> Path:
     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
 
 
-def _known(seen: os.stat_result) -> bool:
+def known(seen: os.stat_result) -> bool:
     """Whether something is ours, or root's."""
     return not hasattr(os, "geteuid") or seen.st_uid in (0, os.geteuid())
 
@@ -180,8 +180,10 @@ def opened(kept: Path, how: int) -> int:
     return made
 
 
-def begun(kept: Path, data: bytes) -> None:
-    """Write a new private file, whole or not at all; one that is there and not empty stays."""
+def begun(kept: Path, data: bytes) -> tuple[int, int]:
+    """Write a new private file, whole or not at all; one that is there and not empty stays. Which
+    file it is.
+    """
     with inside(kept) as (name, folder):
         beside = str(Path(name).with_name(f".dprad-{secrets.token_hex(8)}"))
         made = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=folder)
@@ -190,6 +192,7 @@ def begun(kept: Path, data: bytes) -> None:
                 file.write(data)
                 file.flush()
                 os.fsync(made)
+                seen = os.fstat(made)
             with suppress(FileNotFoundError):
                 there = os.stat(name, dir_fd=folder, follow_symlinks=False)
                 if stat.S_ISREG(there.st_mode) and not there.st_size:
@@ -197,6 +200,7 @@ def begun(kept: Path, data: bytes) -> None:
             os.link(beside, name, src_dir_fd=folder, dst_dir_fd=folder)  # fails if it is there
         finally:
             os.unlink(beside, dir_fd=folder)
+    return seen.st_dev, seen.st_ino
 
 
 def replaceable(path: Path) -> bool:
