@@ -164,3 +164,54 @@ def test_what_must_be_new_is_not_added_to(tmp_path, monkeypatch):
     with pytest.raises(DpradError, match="already exists"):
         write("/proc/self/cwd/kept.csv", "other", new=True)
     assert (tmp_path / "kept.csv").read_text() == "mine"
+
+
+def test_no_folder_is_made_through_a_link_of_somebody_else(tmp_path, monkeypatch, capsys):
+    from dprad.paper import experiments
+
+    victim, way = tmp_path / "victim", tmp_path / "way"
+    victim.mkdir()
+    way.symlink_to(victim)
+    (tmp_path / "file").write_text("mine")
+    asked = ["reproduce", "mechanisms", "--quick", "--out"]
+    for name in ("file", "file/new"):
+        with pytest.raises(SystemExit):
+            main([*asked, str(tmp_path / name)])
+        assert "Not a directory" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["reproduce", "mechanism", "--out", str(tmp_path / "none")])
+    assert "Did you mean" in capsys.readouterr().err and not (tmp_path / "none").exists()
+    made = experiments.run(experiments.Options(name="mechanisms", quick=True))
+    with monkeypatch.context() as patch:
+        theirs(patch, way)
+        with pytest.raises(SystemExit):
+            main([*asked, str(way / "new" / "deep")])
+        assert "somebody else" in capsys.readouterr().err
+        options = experiments.Options(name="mechanisms", out=way / "new")
+        for work in (
+            lambda: experiments.write(made, way / "new"),
+            lambda: experiments.cells(options, [{"a": 1}], lambda cell, _: [cell]),
+        ):
+            with pytest.raises(DpradError, match="somebody else"):
+                work()
+        assert list(victim.iterdir()) == []
+    way.unlink()
+    way.symlink_to(victim)
+    assert writing.folder(way / "new" / "deep").is_dir()  # through one's own link
+    assert writing.folder(way / "new" / "deep") == way / "new" / "deep"
+
+
+@pytest.mark.skipif(not hasattr(os, "O_PATH"), reason="folders are not held")
+def test_no_folder_is_made_through_a_link_that_is_put_there_meanwhile(tmp_path, monkeypatch):
+    victim, real = tmp_path / "victim", writing.landed
+    victim.mkdir()
+
+    def swapped(path):
+        found = real(path)
+        (tmp_path / "way").symlink_to(victim)
+        return found
+
+    monkeypatch.setattr(writing, "landed", swapped)
+    with pytest.raises(DpradError, match="cannot be used"):
+        writing.folder(tmp_path / "way" / "new")
+    assert list(victim.iterdir()) == []

@@ -140,6 +140,24 @@ def landed(path: Path) -> Path:
     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
 
 
+def folder(path: Any) -> Path:
+    """A folder, made with those above it if it is not there; as little as a file through a link of
+    somebody else's.
+    """
+    given = Path(path)
+    try:
+        kept = landed(given)
+        for each in (*reversed(kept.parents), kept):
+            if not each.is_dir():
+                with inside(each) as (name, place), suppress(FileExistsError):
+                    os.mkdir(name, dir_fd=place)
+        if not kept.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+    except OSError as error:
+        raise DpradError(f"{given} cannot be used: {error.strerror}.") from None
+    return given
+
+
 def known(seen: os.stat_result) -> bool:
     """Whether something is ours, or root's."""
     return not hasattr(os, "geteuid") or seen.st_uid in (0, os.geteuid())

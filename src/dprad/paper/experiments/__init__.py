@@ -25,6 +25,7 @@ from dprad.errors import DpradError, one_of, part
 from dprad.runtime.journal import Journal, first_line
 from dprad.runtime.progress import steps
 from dprad.runtime.workers import stream
+from dprad.runtime.writing import folder as made_folder
 from dprad.runtime.writing import write as write_file
 
 Row = dict[str, Any]
@@ -137,8 +138,7 @@ def _journal(options: Options, about: Row) -> Journal:
     aside, and begun anew.
     """
     assert options.out is not None
-    options.out.mkdir(parents=True, exist_ok=True)
-    file = options.out / f"{options.name}.cells.jsonl"
+    file = made_folder(options.out) / f"{options.name}.cells.jsonl"
     about |= {"data": _digest(options.data), "environment": _environment(), "code": _code()}
     plain = json.loads(json.dumps(about, default=str))
     before = first_line(file)
@@ -163,7 +163,6 @@ def _code() -> str:
 def write(made: Made, out: Any, command: str = "") -> list[Path]:
     """NAME.csv, .json (parameters, environment, date), .svg, .png and .md (all of it to read)."""
     folder = Path(out)
-    folder.mkdir(parents=True, exist_ok=True)
     when = datetime.now(UTC).date().isoformat()
     about = made.parameters | {"date": when, "command": command, "environment": _environment()}
     files = [folder / f"{made.name}.{ending}" for ending in ("csv", "json", "svg", "png", "md")]
@@ -173,6 +172,7 @@ def write(made: Made, out: Any, command: str = "") -> list[Path]:
         *_figure(made),
         _page(made, about),
     )
+    made_folder(folder)
     for file, content in zip(files, parts, strict=True):
         write_file(file, content)
     finished = folder / f"{made.name}.cells.jsonl"

@@ -15,7 +15,8 @@ import dprad
 from dprad.errors import part
 from dprad.model.guarantees import ADD_REMOVE, REPLACE_ONE, PureDP
 from dprad.model.priors import Prior
-from dprad.runtime.writing import landed, spared
+from dprad.runtime.writing import folder as made_folder
+from dprad.runtime.writing import spared
 from dprad.runtime.writing import write as write_file
 from dprad.show.atlas.rows import HEADS, SECRET, Row, csv_of, table
 from dprad.show.plots.style import COLOURS, svg
@@ -91,7 +92,7 @@ def write(
         "atlas.csv": csv_of(rows),
         "atlas.svg": figure.replace("<svg ", '<svg style="color:#1a1b1c;background:#ffffff" ', 1),
     }
-    landed(folder).mkdir(parents=True, exist_ok=True)
+    made_folder(folder)
     for name in files:
         spared(folder / name, inputs)
     for name, text in files.items():

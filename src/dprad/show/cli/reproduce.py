@@ -8,7 +8,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from dprad.errors import DpradError, part, whole
+from dprad.errors import DpradError, one_of, part, whole
+from dprad.runtime.writing import folder as made_folder
 from dprad.show.cli.options import Whole, hands
 from dprad.show.cli.output import show
 
@@ -65,9 +66,10 @@ def reproduce(
         return 0
     if runs is not None:
         whole(runs, "--runs", low=1)
+    if name != "all":
+        one_of(name, "name", experiments.EXPERIMENTS)
     part("matplotlib", "its figures", "plots")  # before the work, not after it
-    folder = Path(out)
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = made_folder(Path(out))
     names = list(experiments.EXPERIMENTS) if name == "all" else [name]
     for each in names:
         options = experiments.Options(
