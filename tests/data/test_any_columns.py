@@ -147,3 +147,25 @@ def test_a_name_that_is_no_text_is_a_sentence(tmp_path):
         Prior.from_data(file)
     with pytest.raises(DpradError):
         overview(str(file), LIMITS)
+
+
+def test_a_record_of_very_many_columns_is_refused_and_some_of_them_are_quick(tmp_path, monkeypatch):
+    import duckdb
+
+    path, many = tmp_path / "wide.parquet", 1001
+    duckdb.sql(
+        f"COPY (SELECT {', '.join(f'i % 2 AS c{k}' for k in range(many))} FROM range(3) t(i)) "
+        f"TO '{path}'"
+    )
+    frame = pd.DataFrame(np.ones((3, many), dtype=int), columns=[f"c{k}" for k in range(many)])
+    seen, real = [], tables._grouped
+    monkeypatch.setattr(
+        tables,
+        "_grouped",
+        lambda *asked: seen.append(asked[0].collect_schema().names()) or real(*asked),
+    )
+    for data in (path, frame):
+        with pytest.raises(DpradError, match=r"data has 1,001 columns; .* Name those"):
+            Prior.from_data(data)
+        assert Prior.from_data(data, columns=["c7", "c3"], weight="c0").columns == ("c7", "c3")
+        assert seen.pop()[:3] == ["c7", "c3", "c0"] and not seen

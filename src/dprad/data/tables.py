@@ -9,10 +9,8 @@ with the distinct records alone.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -24,13 +22,11 @@ from dprad.errors import DpradError, column, part, told
 from dprad.numerics.arrays import Column, FloatArray, IntArray, distinct
 from dprad.runtime.memory import need
 
+# Most columns of a table that make up a record, unless they are named: DuckDB takes two seconds for
+# so many, and a hundred times that for ten times as many.
+WIDEST = 1000
 # Bytes that a value of a record takes here, beside those of a text.
 CELL = 100
-
-# Text that is a number to people: with a decimal comma, as a percentage, or as it stands.
-_COMMA = re.compile(r"\s*+[-+]?\d*+(,\d++)?\s*+")
-_PERCENT = re.compile(r"\s*+[-+]?\d++([.,]\d++)?\s*+%\s*+")
-_NUMBER = re.compile(r"\s*+[-+]?(\d++\.?\d*+|\.\d++)([eE][-+]?\d++)?\s*+")
 
 
 def count(
@@ -69,8 +65,13 @@ def _counted(
 ) -> tuple[list[str], list[Column], FloatArray, IntArray, FloatArray]:
     frame, schema = _frame(native)
     keys = _keys(schema.names(), columns, weight)
+    if weight is not None:
+        column(weight, schema.names(), name="weight")
     plain = {name: f"c{i}" for i, name in enumerate(schema.names())}
-    frame, totals = _totals(_renamed(frame, plain), schema, plain, weight)
+    chosen = {
+        name: plain[name] for name in dict.fromkeys([*keys, *([] if weight is None else [weight])])
+    }
+    frame, totals = _totals(_renamed(frame, plain, chosen), schema, plain, weight)
     grouped = _grouped(frame, [plain[k] for k in keys], totals, limits, engine)
     weights = _weights(grouped[len(keys) :], weight)
     rows = np.asarray(grouped[-1], dtype=np.int64)
@@ -84,6 +85,11 @@ def _keys(present: list[Any], columns: Sequence[str] | None, weight: str | None)
     if not all(isinstance(name, str) for name in present):
         raise DpradError("column names must be text, but some are not. Rename those columns first.")
     keys = [c for c in present if c != weight] if columns is None else _wanted(columns)
+    if columns is None and len(keys) > WIDEST:
+        raise DpradError(
+            f"data has {len(keys):,} columns; records of so many are nearly all different. Name "
+            "those that make up a record with columns=, or --columns."
+        )
     for name in keys:
         column(name, present, name="columns")
     if not keys:
@@ -92,18 +98,20 @@ def _keys(present: list[Any], columns: Sequence[str] | None, weight: str | None)
     return keys
 
 
-def _renamed(frame: Any, names: dict[str, str]) -> Any:
-    """The frame under other names. Engines take some for more than a name: a.b, *, or ^a.*$."""
+def _renamed(frame: Any, names: dict[str, str], chosen: dict[str, str]) -> Any:
+    """The chosen columns under other names: engines take time for each column, and some names for
+    more than a name: a.b, *, or ^a.*$.
+    """
     nw = part("narwhals", "tables", "tables")
 
     native: Any = frame.to_native()
     try:
         if frame.implementation.is_duckdb():
-            native = native.project(", ".join(f"{quoted(n)} AS {new}" for n, new in names.items()))
+            native = native.project(", ".join(f"{quoted(n)} AS {new}" for n, new in chosen.items()))
         elif frame.implementation.is_pyspark():
-            native = native.toDF(*names.values())
+            native = native.toDF(*names.values()).select(*chosen.values())
         else:
-            return frame.rename(names)
+            return frame.rename(names).select(*chosen.values())
     except Exception as error:
         raise _failed(error) from None
     return nw.from_native(native)
@@ -121,7 +129,6 @@ def _totals(
 
     if weight is None:
         return frame, [nw.len().alias("total")]
-    column(weight, schema.names(), name="weight")
     if not schema[weight].is_numeric():
         raise DpradError(
             f"weight must be a column of numbers, but {weight!r} holds "
@@ -339,31 +346,6 @@ def is_missing(value: Any) -> bool:
         return bool(value != value)
     except (TypeError, ValueError):
         return type(value).__name__ == "NAType"
-
-
-def not_numbers(values: Iterable[Any], name: str) -> str:
-    """Why a column is not numbers, and what to do; empty if it is. No value is named. O(m)."""
-    items = list(values)
-    if set(map(type, items)) <= {int, float}:
-        return ""
-    others = [v for v in items if isinstance(v, bool) or not isinstance(v, int | float | Decimal)]
-    texts = [v for v in others if isinstance(v, str)]
-    if not others:
-        return ""
-    if all(v is None for v in others):
-        return f"{name!r} has missing values. Leave those rows out with missing='drop'."
-    if not texts:
-        return f"{name!r} holds values that are not numbers."
-    if all(map(_COMMA.fullmatch, texts)) and any("," in v for v in texts):
-        return f"{name!r} has decimal commas. Read the file with decimal=',' (--decimal ,)."
-    if all(map(_PERCENT.fullmatch, texts)):
-        return f"{name!r} has percent signs. Write its numbers without them."
-    if len(others) < len(items) or any(map(_NUMBER.fullmatch, texts)):
-        return (
-            f"{name!r} holds text beside its numbers. If a word such as NA means that a value is "
-            "missing, leave it empty in the file."
-        )
-    return f"{name!r} holds text."
 
 
 def codes(values: Column) -> tuple[IntArray, Column]:

@@ -10,7 +10,8 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from dprad.data.tables import array, codes, joint_codes, not_numbers
+from dprad.data.numbers import not_numbers
+from dprad.data.tables import array, codes, joint_codes
 from dprad.errors import DpradError, argument, column, told
 from dprad.model.listing import Equal
 from dprad.model.predicates import example, holds, is_predicate

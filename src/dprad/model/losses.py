@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dprad.data.tables import not_numbers
+from dprad.data.numbers import not_numbers
 from dprad.errors import DpradError
 from dprad.model.near import Near
 from dprad.numerics.arrays import Column, FloatArray, IntArray

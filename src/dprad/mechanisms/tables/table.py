@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dprad.data.tables import codes, joint_codes, not_numbers
+from dprad.data.numbers import not_numbers
+from dprad.data.tables import codes, joint_codes
 from dprad.errors import DpradError, column, record
 from dprad.model.guarantees import ADD_REMOVE
 from dprad.model.guarantees.neighbours import Neighbours
