@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -15,12 +14,18 @@ import pytest
 from dprad import DpradError, Prior, PureDP, audit
 from dprad.runtime.workers import DEATHS, Processes, pickled, stream
 from effort import some
+from runtime.tasks import (
+    always_dies,
+    chatty,
+    complains,
+    killed_once,
+    leaves_a_child,
+    reads_input,
+    square,
+    where,
+)
 
 ONE = PureDP(1.0, neighbours="replace-one")
-
-
-def square(x):
-    return x * x
 
 
 def children():
@@ -46,12 +51,6 @@ def nobody_stays():
     while set(children()) - before and time.monotonic() < deadline:
         time.sleep(0.05)
     assert set(children()) <= before
-
-
-def where(_):
-    import tempfile
-
-    return tempfile.gettempdir()
 
 
 def test_workers_keep_their_files_where_the_parent_does(tmp_path, monkeypatch):
@@ -108,14 +107,6 @@ def test_early_audits_leave_nothing(nobody_stays):
         assert found.verdict == "violated"
 
 
-def killed_once(marker, x):
-    """The first time it is called with 5, its process is killed."""
-    if x == 5 and not Path(marker).exists():
-        Path(marker).touch()
-        os.kill(os.getpid(), signal.SIGKILL)
-    return x
-
-
 @linux
 def test_a_killed_worker_is_replaced(tmp_path):
     marker = tmp_path / "killed"
@@ -124,30 +115,16 @@ def test_a_killed_worker_is_replaced(tmp_path):
     assert marker.exists()
 
 
-def always_dies(x):
-    os._exit(3)
-
-
 @linux
 def test_a_task_that_always_dies_is_a_sentence(nobody_stays):
     with pytest.raises(DpradError, match=f"died {DEATHS} times"):
         list(stream(always_dies, [(1,), (2,)], 2, threads=False))
 
 
-def complains(x):
-    raise KeyError("what was it")
-
-
 def test_errors_come_back():
     for threads in (False, True):
         with pytest.raises(KeyError, match="what was it"):
             list(stream(complains, [(1,)] * 3, 2, threads=threads))
-
-
-def chatty(x):
-    sys.stdout.write("something\n")
-    os.write(1, b"else")
-    return x
 
 
 def test_what_a_task_prints_does_not_mix_with_the_answers():
@@ -202,19 +179,8 @@ def running(pid):
         return False
 
 
-def reads_input(x):
-    return len(sys.stdin.buffer.read()) + subprocess.run(["cat"], capture_output=True).returncode
-
-
 def test_what_is_meant_for_a_worker_is_not_read_by_a_task():
     assert list(stream(reads_input, [(k,) for k in range(6)], 2, threads=False)) == [0] * 6
-
-
-def leaves_a_child(x):
-    """A fork that keeps the pipe, and a worker that dies."""
-    if os.fork() == 0:
-        time.sleep(60)
-    os._exit(1)
 
 
 @linux
