@@ -15,6 +15,7 @@ vertices are the only places where the inner maximum can be.
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -30,6 +31,8 @@ from dprad.numerics.arrays import FloatArray, complements
 ROUNDING = 1e-15
 # Most probabilities with which pairs are searched, and how many are evaluated on all.
 COARSE, TRIED = 4096, 3
+# So few probabilities are quicker one by one than as arrays.
+FEW = 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,6 +94,24 @@ def _dual(polygon: _Polygon, pi: FloatArray, times: Any) -> Callable[[float, flo
     rest = complements(pi, times)
     middle, hit_slope, miss_slope = polygon.middle, polygon.hit_slope, polygon.miss_slope
     t, hit, miss = polygon.t, polygon.hit, polygon.miss
+    if len(pi) <= FEW:
+        # as numbers of Python, which a search takes one at a time
+        rising, falling, pieces = memoryview(hit_slope), memoryview(miss_slope), range(len(middle))
+        each = list(zip(pi.tolist(), rest.tolist(), times.tolist(), strict=True))
+
+    def alone(b: float, lam: float) -> float:
+        inner = size = 0.0
+        for p, q, n in each:
+            up, down = (p * (q + b), (p - b) * q) if p >= b else (b, 0.0)
+
+            def over(k: int, up: float = up, down: float = down) -> bool:
+                return not up * rising[k] - down * falling[k] > lam
+
+            low = bisect(pieces, False, key=over)
+            gain, loss, paid = up * float(hit[low]), down * float(miss[low]), lam * float(t[low])
+            inner += n * (gain - loss - paid)
+            size += n * (gain + loss + paid)
+        return lam - b + inner + ROUNDING * (lam + b + size)
 
     def dual(b: float, lam: float) -> float:
         above = pi >= b
@@ -108,7 +129,7 @@ def _dual(polygon: _Polygon, pi: FloatArray, times: Any) -> Callable[[float, flo
         size = lam + b + float(times @ (up * hit[low] + down * miss[low] + lam * t[low]))
         return float(lam - b + times @ inner + ROUNDING * size)
 
-    return dual
+    return alone if len(pi) <= FEW else dual
 
 
 def _searched(

@@ -350,8 +350,9 @@ def _convolve(a: FloatArray, b: FloatArray) -> tuple[FloatArray, float]:
     return np.maximum(masses, 0.0), slack
 
 
-def lower_hull(x: FloatArray, y: FloatArray) -> IntArray:
-    """Indices of the lower convex hull of points sorted by x."""
+def lower_hull(over: FloatArray, values: FloatArray) -> IntArray:
+    """Indices of the lower convex hull of points sorted by the first coordinate."""
+    x, y = over.tolist(), values.tolist()  # numbers of Python are several times as quick here
     kept: list[int] = []
     for i in range(len(x)):
         while len(kept) > 1:
