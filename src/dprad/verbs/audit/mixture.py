@@ -67,30 +67,34 @@ def _regressions(table: FloatArray, secret: IntArray, bound: float = math.inf) -
     """One for each penalty, by Newton's method; each starts where the one before ended."""
     sign, size = np.where(secret == 1, 1.0, -1.0), table.shape[1]
     weights = np.zeros(size)
+    odds = table @ weights
     for strength in PENALTIES:
         penalty = np.r_[LEVEL, np.full(size - 1, strength)]
 
-        def loss(w: FloatArray, penalty: FloatArray = penalty) -> float:
-            return float(np.logaddexp(0.0, -sign * (table @ w)).sum() + penalty @ (w * w) / 2)
+        def loss(odds: FloatArray, w: FloatArray, penalty: FloatArray = penalty) -> float:
+            return float(np.logaddexp(0.0, -sign * odds).sum() + penalty @ (w * w) / 2)
 
-        now = loss(weights)
+        now = loss(odds, weights)
         for _ in range(STEPS):
-            factor, slope = _curve(table, secret, weights, penalty)
-            step = cho_solve(factor, slope)
-            length = 1.0
-            while length > 1e-3 and loss(weights - length * step) > now:
+            factor, slope = _curve(table, secret, odds, weights, penalty)
+            step, length, start, before = cho_solve(factor, slope), 1.0, weights, now
+            while True:
+                weights = start - length * step
+                odds = table @ weights
+                now = loss(odds, weights)
+                if not (length > 1e-3 and now > before):
+                    break
                 length /= 2
-            weights = weights - length * step
-            before, now = now, loss(weights)
             if before - now <= 1e-3:
                 break
-        factor, _ = _curve(table, secret, weights, penalty)
+        factor, _ = _curve(table, secret, odds, weights, penalty)
         evidence = -now + np.log(penalty).sum() / 2
         whole = float(evidence - np.log(np.diag(factor[0])).sum())
-        covariance, odds = cho_solve(factor, np.eye(size)), table @ weights
+        covariance = cho_solve(factor, np.eye(size))
         free, inside = np.abs(odds) <= bound, whole
         if not free.all():
-            factor, _ = _curve(table[free], secret[free], weights, penalty)
+            some = table[free]
+            factor, _ = _curve(some, secret[free], some @ weights, weights, penalty)
             cut = np.clip(odds, -bound, bound)
             worse = np.logaddexp(0.0, -sign * cut) - np.logaddexp(0.0, -sign * odds)
             inside = float(evidence - worse.sum() - np.log(np.diag(factor[0])).sum())
@@ -98,10 +102,14 @@ def _regressions(table: FloatArray, secret: IntArray, bound: float = math.inf) -
 
 
 def _curve(
-    table: FloatArray, secret: IntArray, weights: FloatArray, penalty: FloatArray
+    table: FloatArray,
+    secret: IntArray,
+    odds: FloatArray,
+    weights: FloatArray,
+    penalty: FloatArray,
 ) -> tuple[tuple[FloatArray, bool], FloatArray]:
-    """The curvature of the loss (as a factor), and its slope."""
-    chance = expit(table @ weights)
+    """The curvature of the loss (as a factor), and its slope, with these log-odds."""
+    chance = expit(odds)
     slope = table.T @ (chance - secret) + penalty * weights
     curve = (table * (chance * (1.0 - chance))[:, None]).T @ table
     curve[np.diag_indices(len(curve))] += penalty
