@@ -30,6 +30,10 @@ def spark():
     build = sql.SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     build = build.config("spark.driver.host", "127.0.0.1")
     build = build.config("spark.driver.bindAddress", "127.0.0.1")
+    # so short a session does not earn back what it costs to compile its code a second time
+    build = build.config(
+        "spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    )
     session = build.config("spark.sql.shuffle.partitions", "3").getOrCreate()
     yield session
     session.stop()
