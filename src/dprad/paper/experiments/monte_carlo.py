@@ -74,7 +74,7 @@ def run(options: Options) -> Made:
     device = _device()
     repeats = options.runs or (4 if options.quick else REPEATS)
     draws = (50, 100, 150, 200) if options.quick else DRAWS
-    etas = ETAS[:2] if options.quick else ETAS
+    etas = ETAS[:1] if options.quick else ETAS
     epsilons = EPSILONS[:3:2] if options.quick else EPSILONS
     grid = [
         {"prior": p, "draws": n, "first": first, "last": min(first + _step(n), repeats)}
