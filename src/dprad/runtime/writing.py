@@ -46,6 +46,12 @@ def write(
     return file
 
 
+def may_lead(path: Any) -> None:
+    """Refuse before any work a path that `write` would refuse for a link on its way."""
+    with suppress(OSError):  # of which `write` says what it is
+        landed(Path(path))
+
+
 def _replace(kept: Path, data: bytes, new: bool) -> None:
     """Write beside, then rename."""
     with inside(kept) as (name, folder):

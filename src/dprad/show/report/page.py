@@ -18,7 +18,7 @@ from dprad.model import explain
 from dprad.model.audits import Audit
 from dprad.model.comparisons import Comparison
 from dprad.model.results import Calibration, Risk
-from dprad.runtime.writing import spared, write
+from dprad.runtime.writing import may_lead, spared, write
 from dprad.show.plots.odds import grids
 from dprad.show.report import sections
 from dprad.show.report.front import Front, front, narrowed
@@ -88,6 +88,7 @@ def report(results: Any, path: Any, *, title: str = "What does epsilon mean here
                 "report takes results of assess, calibrate, compare and audit, but got a "
                 f"{type(result).__name__}."
             )
+    may_lead(path)
     items = [published(result) for result in items]
     parts = [sections.result_section(result, f"{i}. ") for i, result in enumerate(items, 1)]
     risks = [r.risk if isinstance(r, Calibration) else r for r in items]
