@@ -96,7 +96,7 @@ def _dual(polygon: _Polygon, pi: FloatArray, times: Any) -> Callable[[float, flo
     t, hit, miss = polygon.t, polygon.hit, polygon.miss
     if len(pi) <= FEW:
         # as numbers of Python, which a search takes one at a time
-        rising, falling, pieces = memoryview(hit_slope), memoryview(miss_slope), range(len(middle))
+        rising, falling, pieces = hit_slope.data, miss_slope.data, range(len(middle))
         each = list(zip(pi.tolist(), rest.tolist(), times.tolist(), strict=True))
 
     def alone(b: float, lam: float) -> float:
