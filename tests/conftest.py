@@ -23,6 +23,11 @@ def pytest_collection_finish():
     gc.freeze()
 
 
+def pytest_unconfigure():
+    """Else libraries say at the end that something of theirs was never freed."""
+    gc.unfreeze()
+
+
 @pytest.fixture
 def rng(request):
     """A generator seeded by the name of the test."""
