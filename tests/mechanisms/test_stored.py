@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import pickle
+import struct
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
 from dprad import DpradError, Prior, Threat, assess, memory
 from dprad.exact import channel as solver
-from dprad.mechanisms import GRR, Channel, Geometric
+from dprad.mechanisms import GRR, Channel, Geometric, stored
 from oracles import random_channel
 
 EXPERTS = (Threat(), Threat(knows="everything"), Threat(loss="absolute", eta=3))
@@ -100,6 +103,13 @@ def test_a_changed_file_is_refused(tmp_path, rng):
         pickle.loads(sent)
 
 
+HEADERS = {
+    "token.npy": "{'descr': (",
+    "deep.npy": "{'descr': " + "-" * 9000 + "1}",
+    "index.npy": "{'descr': (), 'fortran_order': False, 'shape': (2, 2), }\n",
+}
+
+
 def bad(tmp_path, name):
     path = tmp_path / name
     if name == "objects.npy":
@@ -113,6 +123,11 @@ def bad(tmp_path, name):
     elif name == "short.npy":
         np.save(path, np.eye(50))
         path.write_bytes(path.read_bytes()[:-100])
+    elif name == "parts.npz":
+        path.write_bytes(b"PK\x03\x04" + b"\0" * 100)
+    elif name in HEADERS:
+        header = HEADERS[name].encode()
+        path.write_bytes(b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header + b"\0" * 64)
     elif name == "pipe.npy":
         os.mkfifo(path)
     return path
@@ -124,7 +139,8 @@ def bad(tmp_path, name):
         ("objects.npy", "must be a NumPy file"), ("whole.npy", "must be a NumPy file"),
         ("many.npz", "must be a NumPy file"), ("text.npy", "must be a NumPy file"),
         ("short.npy", "must be a NumPy file"), ("none.npy", "cannot be read here"),
-        ("pipe.npy", "cannot be read here"),
+        ("pipe.npy", "cannot be read here"), ("parts.npz", "must be a NumPy file"),
+        *((name, "must be a NumPy file") for name in HEADERS),
     ],
 )  # fmt: skip
 def test_other_files_are_refused(name, message, tmp_path):
@@ -144,3 +160,69 @@ def test_rows_are_checked(order, tmp_path):
         Channel(saved(np.asarray(matrix, order=order), path))
     with pytest.raises(DpradError, match="one row per record and one column per output"):
         Channel(saved(np.ones(3), tmp_path / "line.npy"))
+
+
+@pytest.mark.parametrize("pure", [True, False])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_all_that_a_channel_does_is_read_from_the_file(order, pure, tmp_path, rng, monkeypatch):
+    monkeypatch.setattr(stored, "LINE_ENTRIES", 100)
+    monkeypatch.setattr(memory, "SMALLEST", 1)
+    matrix = random_channel(rng, 7, 50)
+    if not pure:
+        matrix[2] = np.eye(50)[3]
+    there = Channel(saved(np.asarray(matrix, order=order), tmp_path / "channel.npy"))
+    mapped = stored._mapped(there._file)
+    monkeypatch.setattr(type(mapped), "__getitem__", lambda *_: pytest.fail("the map was read"))
+    here, epsilon = Channel(matrix), np.array([0.0, 0.5, 2.0])
+    assert there == here == there and hash(there) == hash(here)
+    assert there != Channel(matrix[::-1]) and there != Channel(matrix[:4])
+    for rows in (slice(2, 5), slice(None), np.array([6, 1, 1, -2]), np.array([], dtype=int)):
+        for columns in (slice(0, 50), slice(3, 9), slice(4, 4)):
+            assert np.array_equal(there.entries(rows, columns), matrix[rows, columns])
+    assert there.guarantee.describe() == here.guarantee.describe()
+    assert np.array_equal(there.guarantee.delta(1.0), here.guarantee.delta(1.0))
+    assert np.array_equal(there.guarantee.delta(epsilon[1]), here.guarantee.delta(epsilon[1]))
+    records = rng.integers(0, 7, 300)
+    draws = [one.sample(records, np.random.default_rng(1)) for one in (there, here)]
+    assert np.array_equal(*draws)
+    for who in (records, np.arange(7)[:, None], 3, records - 7):
+        found, wanted = (one.log_likelihood(draws[0], who) for one in (there, here))
+        assert np.array_equal(found, wanted)
+    with pytest.raises(IndexError):
+        there.log_likelihood([50], [0])
+
+
+SHORTENED = """
+import os, sys
+import numpy as np
+from dprad.errors import DpradError
+from dprad.mechanisms import Channel
+np.save(sys.argv[1], np.full((200, 500), 1 / 500.0))
+channel = Channel(sys.argv[1])
+os.truncate(sys.argv[1], 4096)
+for use in (lambda: channel.guarantee, lambda: channel.sample([199], np.random.default_rng(1)),
+            lambda: channel.log_likelihood([7], [199]), lambda: hash(channel),
+            lambda: channel == Channel(np.full((200, 500), 1 / 500.0)),
+            lambda: channel.entries(slice(0, 200), slice(0, 3))):
+    try:
+        use()
+    except DpradError as error:
+        print(error)
+"""
+
+
+def test_a_file_that_is_shortened_does_not_end_python(tmp_path):
+    command = [sys.executable, "-c", SHORTENED, str(tmp_path / "channel.npy")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("has changed, or is another file") == 6
+
+
+def test_a_file_that_is_shortened_while_it_is_read_is_a_sentence(tmp_path, monkeypatch):
+    path = saved(np.full((200, 500), 1 / 500), tmp_path / "channel.npy")
+    channel = Channel(path)
+    os.truncate(path, 4096)
+    monkeypatch.setattr(stored.Stored, "check", lambda _: None)
+    for use in (lambda: channel.guarantee, lambda: channel.log_likelihood([7], [199])):
+        with pytest.raises(DpradError, match="ends too early"):
+            use()

@@ -108,7 +108,13 @@ class Channel(Finite):
         [[0.75, 0.25]]
 
         """
-        return np.asarray(self.matrix[rows, columns])
+        file = self._file
+        if file is None:
+            return np.asarray(self.matrix[rows, columns])
+        if isinstance(rows, slice):
+            return file.block(rows, columns)
+        file.check()
+        return file.take(rows, columns)
 
     @property
     def light(self) -> bool:
@@ -126,16 +132,17 @@ class Channel(Finite):
         """The profile of the matrix: pure DP if it has a finite epsilon, else that of the worst
         pair. O(m^2 K), and O(K) for each pair that is the worst somewhere.
         """
-        top, bottom = self.matrix.max(axis=0), self.matrix.min(axis=0)
+        matrix, file = self.matrix, self._file
+        top, bottom = file.ends() if file else (matrix.max(axis=0), matrix.min(axis=0))
         seen = top > 0
         if np.all(bottom[seen] > 0):
             ratio = float(np.max(np.log(top[seen]) - np.log(bottom[seen])))
             return PureDP(ratio, neighbours=REPLACE_ONE)
 
         def delta(epsilon: float) -> float:
-            return float(profile_of(self.matrix, np.array([epsilon]))[0])
+            return float(profile_of(file or matrix, np.array([epsilon]))[0])
 
-        return _OfMatrix(delta, self.matrix, neighbours=REPLACE_ONE)
+        return _OfMatrix(delta, file or matrix, neighbours=REPLACE_ONE)
 
     def sample(self, records: Any, rng: np.random.Generator) -> IntArray:
         """One output per record, by inversion. O(K) once per distinct record, O(log K) per draw."""
@@ -144,24 +151,34 @@ class Channel(Finite):
         result = np.empty(codes.shape, dtype=np.intp)
         for code in np.unique(codes):
             here = codes == code
-            steps = np.cumsum(self.matrix[code])
-            last = int(np.flatnonzero(self.matrix[code])[-1])
+            row = self.entries(np.array([code]), slice(None))[0]
+            steps, last = np.cumsum(row), int(np.flatnonzero(row)[-1])
             drawn = np.searchsorted(steps, u[here], "right")
             result[here] = np.minimum(drawn, last)
         return result
 
     def log_likelihood(self, outputs: Any, records: Any) -> FloatArray:
         """Log-probability of outputs given records; minus infinity where impossible."""
+        records, outputs = np.asarray(records), np.asarray(outputs)
+        if self._file is None:
+            found = self.matrix[records, outputs]
+        else:
+            self._file.check()
+            found = self._file.points(records, outputs)
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self.matrix[np.asarray(records), np.asarray(outputs)]))
+            return np.asarray(np.log(found))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Channel):
             return NotImplemented
-        return np.array_equal(self.matrix, other.matrix)
+        file = self._file or other._file
+        if file is None or self.matrix.shape != other.matrix.shape:
+            return file is None and np.array_equal(self.matrix, other.matrix)
+        theirs = other if self._file else self
+        return all(np.array_equal(some, theirs.entries(r, c)) for r, c, some in file.parts())
 
     def __hash__(self) -> int:
-        return hash((self.matrix.shape, *self.matrix[0, :2].tolist()))
+        return hash((self.matrix.shape, *self.entries(slice(0, 1), slice(0, 2))[0].tolist()))
 
     def __repr__(self) -> str:
         return f"Channel({self.matrix.shape[0]} records, {self.matrix.shape[1]} outputs)"
@@ -184,22 +201,24 @@ def _opened(file: Stored) -> Channel:
 class _OfMatrix(Profile):
     """A profile that is read at many places together."""
 
-    matrix: FloatArray
+    matrix: FloatArray | Stored
 
     def _read(self, epsilon: FloatArray) -> FloatArray:
         return np.minimum(profile_of(self.matrix, np.ravel(epsilon)).reshape(epsilon.shape), 1.0)
 
 
-def profile_of(matrix: FloatArray, epsilon: FloatArray) -> FloatArray:
+def profile_of(matrix: FloatArray | Stored, epsilon: FloatArray) -> FloatArray:
     """The greatest ``sum_o (p_o - e^epsilon q_o)_+`` of two rows, for each epsilon.
 
     As a function of e^epsilon that of each pair is convex, so between two places it lies below its
     chord, and that of the worst pair above its own tangents: pairs that cannot be the worst in
     between are dropped, and the rest is compared in the middle.
     """
+    if isinstance(matrix, Stored):
+        matrix.check()
     places, back = np.unique(epsilon, return_inverse=True)
     scale, most = np.exp(places), np.zeros(len(places))
-    m, last = len(matrix), len(places) - 1
+    m, last = matrix.shape[0], len(places) - 1
     pair = np.flatnonzero(~np.eye(m, dtype=bool).reshape(-1))
     if not len(pair):
         return most[back]
@@ -258,9 +277,9 @@ def _rivals(
     return np.asarray(kept)
 
 
-def _excess(matrix: FloatArray, pair: IntArray, scale: FloatArray) -> FloatArray:
+def _excess(matrix: FloatArray | Stored, pair: IntArray, scale: FloatArray) -> FloatArray:
     """Value and slope of pairs (numbers i m + j), each at its own scale."""
-    i, j = np.divmod(pair, len(matrix))
+    i, j = np.divmod(pair, matrix.shape[0])
     found = np.empty((2, len(pair)))
     step = max(1, block(BLOCK_ENTRIES) // matrix.shape[1])
     for a in range(0, len(pair), step):
