@@ -1414,3 +1414,29 @@ def test_nothing_in_the_folder_is_loaded_for_an_installed_function(tmp_path):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert not (tmp_path / "ran").exists()
+
+
+# -- found by a twentieth reader -------------------------------------------------------------------
+def test_a_message_repeats_little_of_what_it_was_given():
+    import pickle
+
+    from dprad import errors
+
+    huge, many = "é" * 10**6, [f"column {k}" for k in range(10**5)]
+    for call in (
+        lambda: errors.number(huge, "a"),
+        lambda: errors.number("\0" * 10**6, "a"),
+        lambda: errors.one_of(huge, "a", ["b"]),
+        lambda: errors.one_of(1 << 10**6, "a", ["b"]),
+        lambda: errors.column(huge, ["b"], name="a"),
+        lambda: errors.column("b", many, name="a"),
+        lambda: Threat(loss=huge),
+    ):
+        with pytest.raises(DpradError) as error:
+            call()
+        assert len(str(error.value)) <= errors.LONG
+        assert str(pickle.loads(pickle.dumps(error.value))) == str(error.value)
+    short = DpradError("a\n" + "b" * 10**6 + "\nc")
+    assert [len(line) for line in str(short).split("\n")] == [1, errors.LONG, 1]
+    assert errors.argument("x" * 298) == repr("x" * 298)
+    assert errors.argument("x" * 299).endswith("...") and len(errors.argument("x" * 299)) == 300

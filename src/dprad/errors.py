@@ -30,6 +30,9 @@ class DpradError(ValueError):
 
     """
 
+    def __init__(self, *said: Any) -> None:
+        super().__init__(*(_lines(one) if isinstance(one, str) else one for one in said))
+
 
 class NothingToCalibrateError(DpradError):
     """Every value meets the accepted risk."""
@@ -142,7 +145,10 @@ def _away(module: str) -> Iterator[None]:
 
 def did_you_mean(value: Any, names: Iterable[str]) -> str:
     """A suggestion, or an empty string."""
-    close = difflib.get_close_matches(str(value), [str(n) for n in names], n=1, cutoff=0.7)
+    text = value if isinstance(value, str) else argument(value)
+    if len(text) > LONGEST:  # comparing it takes its time
+        return ""
+    close = difflib.get_close_matches(text, [str(n) for n in names], n=1, cutoff=0.7)
     return f"Did you mean {close[0]!r}?" if close else ""
 
 
@@ -206,6 +212,8 @@ def shown(value: Any) -> str:
 # The longest text that is shown within a sentence; and the longest gap between its words. Letters
 # that look like blanks, though they count as printable.
 LONGEST, GAP = 300, 3
+# The longest line of a message.
+LONG = 10 * LONGEST
 # Bits of the largest whole number that is shown.
 HUGE = 4000
 BLANK = frozenset("\u2800\u3164\u115f\u1160\uffa0\u034f\u17b4\u17b5")
@@ -224,8 +232,18 @@ def flat(text: str) -> str:
     if is_line(text):
         return text
     words = "".join(c if c.isprintable() and c not in BLANK else " " for c in text).split()
-    short = " ".join(words)
-    return short if len(short) <= LONGEST else short[: LONGEST - 3] + "..."
+    return _short(" ".join(words), LONGEST)
+
+
+def _short(text: str, longest: int) -> str:
+    return text if len(text) <= longest else text[: longest - 3] + "..."
+
+
+def _lines(text: str) -> str:
+    """A message none of whose lines fills a screen, whatever it repeats."""
+    if len(text) <= LONG:
+        return text
+    return "\n".join(_short(line, LONG) for line in text.split("\n"))
 
 
 def check_columns(names: Iterable[str]) -> None:
@@ -242,8 +260,19 @@ def argument(value: Any) -> str:
     """An argument as shown in a message: numbers and text as they are, the type of all else."""
     if isinstance(value, int) and value.bit_length() > HUGE:
         return f"a whole number of {value.bit_length():,} bits"
+    if isinstance(value, str) and len(value) > LONGEST:
+        value = value[:LONGEST]  # and a repr of no more
+        return _short(repr(value) + "...", LONGEST)
     plain = value is None or isinstance(value, str | int | float)
-    return repr(value) if plain else shown(value)
+    return _short(repr(value), LONGEST) if plain else shown(value)
+
+
+def written(value: Any) -> str:
+    """A value of a scenario as shown in a message: in full if it is short, lists too."""
+    try:
+        return _short(repr(value), LONGEST)
+    except (ValueError, RecursionError):  # a whole number that Python does not write
+        return argument(value)
 
 
 def kind(of: type) -> str:

@@ -5,6 +5,7 @@ person is not accepted, and what changed meanwhile is told.
 from __future__ import annotations
 
 import json
+import math
 import os
 import stat
 
@@ -13,10 +14,20 @@ import pytest
 from dprad import DpradError, GaussianDP, Ledger, Prior, PureDP, Threat, assess
 from dprad.errors import CannotBeToldError
 from dprad.game.question import Question
-from dprad.mechanisms import GRR, RAPPOR, ExponentialInterval, Histogram, Laplace, Staircase
+from dprad.mechanisms import (
+    GRR,
+    RAPPOR,
+    ExponentialInterval,
+    Histogram,
+    Hybrid,
+    Laplace,
+    Piecewise,
+    Staircase,
+)
 from dprad.runtime import journal
 from dprad.runtime.journal import _line
 from dprad.show.cli import main
+from dprad.show.ledger import plan
 from dprad.show.report.front import front
 from dprad.show.report.ledger import fronted, ledger_section
 from dprad.show.scenario import load
@@ -556,3 +567,23 @@ def test_an_entry_whose_scenario_is_no_hash_is_refused(home, capsys):
         path.write_bytes(text + _line(bare, check)[0])
         code, said = run(capsys, "ledger", "verify", path)
         assert code == 2 and "line 2 of the ledger is of a kind" in said
+
+
+@pytest.mark.parametrize(
+    "release",
+    [
+        Staircase(epsilon=1e-300, sensitivity=1e300), PureDP(1e-300, neighbours="replace-one"),
+        Laplace(epsilon=1e-300, sensitivity=1e300),
+    ],
+)  # fmt: skip
+def test_an_error_without_bounds_is_no_internal_error(tmp_path, release):
+    ledger = Ledger(tmp_path / "l")
+    entry = ledger.add(release, name="r", query=None if isinstance(release, PureDP) else "value")
+    asked = ledger.asked(Prior.uniform(2), max_risk=0.2)
+    assert plan._error(entry, asked) == math.inf
+
+
+def test_a_variance_beyond_the_range_of_numbers_is_infinite():
+    far = (-1e300, 1e300)
+    for each in (Piecewise(epsilon=1.0, bounds=far), Hybrid(epsilon=1.0, bounds=far)):
+        assert each.variance() == math.inf

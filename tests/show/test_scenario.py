@@ -7,6 +7,7 @@ import pytest
 import dprad
 from dprad import DpradError, Prior, Threat, scenario
 from dprad.show.scenario.file import load, parse
+from dprad.show.scenario.schema import MANY, TOP
 
 
 def read(text, tmp_path):
@@ -325,3 +326,27 @@ def test_a_huge_number_is_told_by_its_length(tmp_path, key):
     )
     with pytest.raises(DpradError, match="16,000 bits"):
         load(file)
+
+
+HUGE = "0x" + "f" * 9000
+KEYS = [(table, key) for table, of in TOP.items() if isinstance(of, dict) for key in of]
+
+
+@pytest.mark.parametrize(
+    "value", [HUGE, f"[{HUGE}]", f"{{ a = {HUGE} }}", '["' + "é" * 9000 + '"]']
+)
+def test_a_monstrous_value_is_a_short_sentence_wherever_it_stands(value, tmp_path):
+    file = tmp_path / "s.toml"
+    rest = '[[releases]]\nmechanism = "grr"\nepsilon = 1\n'
+    for table, key in (("", "title"), ("", "sensitive"), *KEYS):
+        head = "" if not table else f"[[{table}]]\n" if table in MANY else f"[{table}]\n"
+        people = "" if table == "population" else "[population]\nuniform = 2\n"
+        more = "" if table == "releases" else rest
+        file.write_text(f"{head}{key} = {value}\n{people}{more}", encoding="utf-8")
+        said = ""
+        try:
+            scenario.load(file)
+        except DpradError as error:
+            said = str(error)
+        assert said or (key, value[0]) == ("sensitive", "["), (table, key)
+        assert max(map(len, said.split("\n"))) < 900, (table, key)

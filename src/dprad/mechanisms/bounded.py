@@ -253,7 +253,7 @@ class Piecewise(_Bounded):
         shrink = float(np.exp(-self.epsilon / 2))
         rise = float(-np.expm1(-self.epsilon / 2))  # (h - 1)/h
         worst = quotient(shrink, rise) + quotient(shrink + 3.0 * shrink**2, 3.0 * rise**2)
-        return quotient(self.half**2 * worst, people)
+        return quotient(self.half * self.half * worst, people)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -334,4 +334,4 @@ class Hybrid(_Bounded):
             self.share * middle + (1.0 - self.share) * c * c,
             self.share * ends + (1.0 - self.share) * (c * c - 1.0),
         )
-        return quotient(self.half**2 * worst, people)
+        return quotient(self.half * self.half * worst, people)

@@ -140,7 +140,7 @@ class Staircase(Additive):
         place = (gamma + low) / 2
         square = ((1.0 - low) * gamma**2 + low * (1.0 + gamma + gamma**2)) / 3
         steps = quotient(r * (1.0 + r), rise**2) + 2.0 * quotient(r, rise) * place
-        return self.sensitivity**2 * (steps + square) / people
+        return quotient(self.sensitivity * self.sensitivity * (steps + square), people)
 
     def sample(self, records: Any, rng: np.random.Generator) -> FloatArray:
         """One output per record: a step, its high or low part, a place in it, a sign. O(n)."""

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dprad.errors import DpradError, is_line, number, one_of, whole
+from dprad.errors import DpradError, argument, is_line, number, one_of, whole
 from dprad.game.question import Question
 from dprad.mechanisms import catalogue
 from dprad.mechanisms.base import Mechanism
@@ -257,7 +257,9 @@ def day(value: Any) -> str:
             raise ValueError
         return datetime.date.fromisoformat(text).isoformat()
     except ValueError:
-        raise DpradError(f"date must be a date, as in 2030-01-31, but is {value!r}.") from None
+        raise DpradError(
+            f"date must be a date, as in 2030-01-31, but is {argument(value)}."
+        ) from None
 
 
 def digest(path: Any) -> str:
@@ -273,7 +275,7 @@ def digest(path: Any) -> str:
 
 def _text(value: Any, name: str, longest: int = 200) -> str:
     if not isinstance(value, str) or not value.strip() or len(value) > longest:
-        raise DpradError(f"{name} must be a short text, but is {value!r}.")
+        raise DpradError(f"{name} must be a short text, but is {argument(value)}.")
     if not is_line(value, longest):
-        raise DpradError(f"{name} must be one line of printable text, but is {value!r}.")
+        raise DpradError(f"{name} must be one line of printable text, but is {argument(value)}.")
     return value

@@ -24,7 +24,7 @@ from dprad.errors import (
     whole,
 )
 from dprad.exact.solution import Sampling
-from dprad.mechanisms.base import Mechanism
+from dprad.mechanisms.base import Mechanism, quotient
 from dprad.mechanisms.catalogue import NUMBERS
 from dprad.model import explain
 from dprad.model.parameters import TV
@@ -283,7 +283,8 @@ def _error(entry: Entry, asked: Asked) -> float:
     if variance is not None:
         return float(variance)
     value = float(entry.numbers[entry.release.parameter])
-    return value**-2 if entry.release.rising else value**2
+    square = value * value  # a power that is too large would be an OverflowError
+    return quotient(1.0, square) if entry.release.rising else square
 
 
 def _reach(entry: Entry, asked: Asked) -> tuple[float | None, str]:

@@ -20,6 +20,7 @@ from dprad.errors import (
     records_shown,
     share,
     whole,
+    written,
 )
 from dprad.mechanisms import catalogue
 from dprad.mechanisms.tables.noise import LINES
@@ -34,7 +35,7 @@ Table = dict[str, Any]
 
 def _text(value: Any, name: str) -> Any:
     if not isinstance(value, str) or not value.strip() or "\0" in value:
-        raise DpradError(f"{name} must be text, but is {value!r}.")
+        raise DpradError(f"{name} must be text, but is {written(value)}.")
     return value
 
 
@@ -43,7 +44,7 @@ def _line(value: Any, name: str) -> Any:
     if not is_line(_text(value, name)):
         raise DpradError(
             f"{name} must be one line of printable text, at most {LONGEST} characters long and "
-            f"without wide gaps, but is {flat(repr(value))}."
+            f"without wide gaps, but is {flat(written(value))}."
         )
     return value
 
@@ -57,24 +58,26 @@ def _date(value: Any, name: str) -> str:
             raise ValueError
         return date.fromisoformat(value).isoformat()
     except (ValueError, DpradError):
-        raise DpradError(f'{name} must be a date, as in "2030-01-31", but is {value!r}.') from None
+        raise DpradError(
+            f'{name} must be a date, as in "2030-01-31", but is {written(value)}.'
+        ) from None
 
 
 def _names(value: Any, name: str) -> Any:
     if not isinstance(value, list) or not value or not all(isinstance(v, str) for v in value):
-        raise DpradError(f"{name} must be a list of column names, but is {value!r}.")
+        raise DpradError(f"{name} must be a list of column names, but is {written(value)}.")
     return value
 
 
 def _sentences(value: Any, name: str) -> Any:
     if not isinstance(value, list) or not value or not all(isinstance(v, str) for v in value):
-        raise DpradError(f"{name} must be a list of sentences, but is {value!r}.")
+        raise DpradError(f"{name} must be a list of sentences, but is {written(value)}.")
     return [_line(v, name) for v in value]
 
 
 def _knows(value: Any, name: str) -> Any:
     if isinstance(value, str):
-        hint = f"A column is named in a list: {name} = [{value!r}]."
+        hint = f"A column is named in a list: {name} = [{written(value)}]."
         return one_of(value, name, KNOWS, hint=hint)
     return _names(value, name)
 
@@ -85,7 +88,7 @@ def _query(value: Any, name: str) -> Any:
 
 def _plain(value: Any, name: str, low: float, high: float) -> Any:
     if isinstance(value, bool | str):
-        raise DpradError(f"{name} must be a number, but is {value!r}.")
+        raise DpradError(f"{name} must be a number, but is {written(value)}.")
     return number(value, name, low=low, high=high)
 
 
@@ -96,7 +99,7 @@ def _number(low: float = 0.0, high: float = float("inf")) -> Callable[[Any, str]
 def _share(value: Any, name: str) -> float:
     """A number, or a percentage as text."""
     if isinstance(value, bool):
-        raise DpradError(f"{name} must be a number, but is {value!r}.")
+        raise DpradError(f"{name} must be a number, but is {written(value)}.")
     return share(value, name)
 
 
@@ -107,13 +110,13 @@ def _encoding(value: Any, name: str) -> Any:
 
 def _confidence(value: Any, name: str) -> float:
     if not 0 < _share(value, name) < 1:
-        raise DpradError(f"{name} must be strictly between 0 and 1, but is {value!r}.")
+        raise DpradError(f"{name} must be strictly between 0 and 1, but is {written(value)}.")
     return _share(value, name)
 
 
 def _range(value: Any, name: str) -> Any:
     if not isinstance(value, list) or len(value) != 2:
-        raise DpradError(f"{name} must be two numbers, as in [0, 100], but is {value!r}.")
+        raise DpradError(f"{name} must be two numbers, as in [0, 100], but is {written(value)}.")
     return [_plain(v, name, -float("inf"), float("inf")) for v in value]
 
 
@@ -130,7 +133,7 @@ def _counts(value: Any, name: str) -> Any:
 
 def _yes(value: Any, name: str) -> Any:
     if value is not True:
-        raise DpradError(f"{name} must be true or left out, but is {value!r}.")
+        raise DpradError(f"{name} must be true or left out, but is {written(value)}.")
     return value
 
 
@@ -141,9 +144,11 @@ def _word(*choices: str) -> Callable[[Any, str], Any]:
 def _whole(low: int, high: float = float("inf")) -> Callable[[Any, str], Any]:
     def check(value: Any, name: str) -> int:
         if isinstance(value, bool | str):
-            raise DpradError(f"{name} must be a whole number, but is {value!r}.")
+            raise DpradError(f"{name} must be a whole number, but is {written(value)}.")
         if whole(value, name, low=low) > high:
-            raise DpradError(f"{name} must be at most {high:,} in a scenario, but is {value!r}.")
+            raise DpradError(
+                f"{name} must be at most {high:,} in a scenario, but is {written(value)}."
+            )
         return whole(value, name, low=low)
 
     return check
@@ -152,7 +157,7 @@ def _whole(low: int, high: float = float("inf")) -> Callable[[Any, str], Any]:
 def _domain(value: Any, name: str) -> Any:
     low, high = _range(value, name)
     if low != int(low) or high != int(high) or low > high:
-        raise DpradError(f"{name} must be two whole numbers low, high, but is {value!r}.")
+        raise DpradError(f"{name} must be two whole numbers low, high, but is {written(value)}.")
     return [int(low), int(high)]
 
 
@@ -169,7 +174,7 @@ def _tables(value: Any, name: str) -> Any:
 
 def _numbers(value: Any, name: str) -> Any:
     if not isinstance(value, list) or not value:
-        raise DpradError(f"{name} must be a list of numbers, but is {value!r}.")
+        raise DpradError(f"{name} must be a list of numbers, but is {written(value)}.")
     return [_plain(v, name, -float("inf"), float("inf")) for v in value]
 
 
@@ -309,7 +314,7 @@ def structure(raw: Table, wrong: Wrong) -> Table:
             known = did_you_mean(key, TOP) or f"Allowed are: {', '.join(TOP)}."
             many = (key, 1, "") if did_you_mean(key, MANY) else place
             place = next((p for p in (place, many) if wrong.lines.get(p)), ("", 0, key))
-            what = repr(key) if records_shown() or did_you_mean(key, TOP) else "this"
+            what = written(key) if records_shown() or did_you_mean(key, TOP) else "this"
             wrong.spoiled |= {(name, 0) for name in TOP if did_you_mean(key, [name])}
             wrong.add(place, f"{what} is not allowed here. {known}")
         elif key in ("title", "sensitive"):
@@ -336,7 +341,7 @@ def _table(raw: Mapping[str, Any], checks: Checks, table: str, k: int, wrong: Wr
             _check(key, value, checks[key], (table, k, key), good, wrong)
         else:
             hint = did_you_mean(key, checks) or f"Allowed are: {', '.join(checks)}."
-            what = "this" if table == "population" and not records_shown() else repr(key)
+            what = "this" if table == "population" and not records_shown() else written(key)
             wrong.add((table, k, key), f"{what} is not allowed here. {hint}")
     return good
 
