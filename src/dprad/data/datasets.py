@@ -37,8 +37,8 @@ __all__ = [
     "visits",
 ]
 
-# Bytes that are unpacked at once.
-_BLOCK = 2**20
+# Bytes that are unpacked at once, and most that an image file may say it holds: MNIST has 47 MB.
+_BLOCK, LARGEST = 2**20, 10**9
 # Names on OpenML; the keys are the directories searched for the original files.
 IMAGES = {"mnist": "mnist_784", "fashion-mnist": "Fashion-MNIST"}
 ADULT_COLUMNS = [
@@ -210,6 +210,11 @@ def _array(stream: Any, file: Path) -> Any:
         return None
     shape = [int(n) for n in np.frombuffer(lengths, ">u4")]
     size = math.prod(shape)
+    if size > LARGEST:
+        raise DpradError(
+            f"{file} says that it holds {size / 1e6:,.0f} MB, more than {LARGEST / 1e6:,.0f}. Is "
+            "it an IDX file?"
+        )
     need(size, f"{file}: what its header says", "Is it an IDX file?")
     raw = bytearray()
     while len(raw) <= size and (block := stream.read(min(_BLOCK, size + 1 - len(raw)))):
