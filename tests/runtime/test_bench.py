@@ -34,6 +34,9 @@ def test_answers_errors_and_the_next_question():
         bench = Bench(1)
         try:
             one = await bench.run(slow, 0, seconds=60)
+            with pytest.raises(DpradError, match=r"^too late\.$"):
+                await bench.run(slow, 600, seconds=0.5, late="too late.", long=True)
+            one = await bench.run(slow, 0, seconds=60)
             with pytest.raises(DpradError, match=r"^no\.$"):
                 await bench.run(refused, seconds=60)
             assert await bench.run(slow, 0, seconds=60) == one != os.getpid()  # the same process

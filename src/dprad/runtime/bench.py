@@ -38,9 +38,15 @@ class Bench:
         self.idle.append(seat)
 
     async def run(
-        self, work: Callable[..., Any], *task: Any, seconds: float, long: bool = False
+        self,
+        work: Callable[..., Any],
+        *task: Any,
+        seconds: float,
+        long: bool = False,
+        late: str = "",
     ) -> Any:
-        """``work(*task)`` in another process, or a `DpradError` after this many seconds.
+        """``work(*task)`` in another process, or a `DpradError` after this many seconds, which may
+        say something else (`late`). Those that it waits for a free process do not count.
 
         Work that may take `long` never occupies all processes.
         """
@@ -49,7 +55,7 @@ class Bench:
             self.long = asyncio.Semaphore(max(1, self.seats - 1))
         if long:
             async with self.long:
-                return await self.run(work, *task, seconds=seconds)
+                return await self.run(work, *task, seconds=seconds, late=late)
         await self.turn.acquire()
         seat = self.idle.pop() if self.idle else _Seat()
         self.busy.add(seat)
@@ -63,7 +69,8 @@ class Bench:
         except TimeoutError:
             self._leave(seat, answer, 0.0)
             raise DpradError(
-                f"this takes more than {seconds:g} seconds, too long for the page. Choose fewer "
+                late
+                or f"this takes more than {seconds:g} seconds, too long for the page. Choose fewer "
                 "values or a smaller tolerance, or use Python."
             ) from None
         except asyncio.CancelledError:

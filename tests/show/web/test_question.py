@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import html
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,8 +18,10 @@ from dprad.show.report.page import html_of
 from dprad.show.scenario import answer, builtin
 from dprad.show.scenario.file import parse
 from dprad.show.web import population, tables
+from dprad.show.web.app import ask_each
 from dprad.show.web.drawn import answer as answered
 from dprad.show.web.drawn import so_far, verdict
+from dprad.show.web.guard import forgotten
 from dprad.show.web.population import PROMISE, from_file, of_scenario, picked, released, toml_of
 from dprad.show.web.question import Question, Told
 from dprad.verbs.attackers import standard
@@ -211,3 +215,36 @@ def test_what_nobody_asked_about_is_told_without_any_game(monkeypatch):
     )  # fmt: skip
     monkeypatch.setattr("dprad.game.question.play", lambda *_: pytest.fail("a game was prepared"))
     assert "guesses 'diagnosis'" in Told(asked, ()).unasked
+
+
+@pytest.mark.parametrize(("takes", "given"), [(19.9, [20, 20, 20, 0.3]), (1, [20, 20, 20, 20])])
+def test_all_attackers_together_get_a_minute(takes, given):
+    four = tuple(standard(patients.prior())[:1] * 4)
+    asked = Question(population=PLACE, attackers=four, releases=(GRR,))
+    got, rows = [], {}
+
+    class Taken:
+        async def run(self, work, question, k, *, seconds, late):
+            got.append(seconds)
+            if takes > seconds:
+                raise DpradError(late)
+            return k, takes
+
+    if takes > given[-1]:
+        with pytest.raises(DpradError, match="takes more than 60 seconds"):
+            asyncio.run(ask_each(asked, Taken(), rows))
+    else:
+        asyncio.run(ask_each(asked, Taken(), rows))
+    assert got == pytest.approx(given) and all(rows[k] == k for k in rows)
+
+
+def test_an_upload_that_is_replaced_is_deleted_and_no_other_file(tmp_path):
+    folder, other = tmp_path / "uploads", tmp_path / "other"
+    (folder / "job").mkdir(parents=True)
+    for file in (folder / "job" / "0.csv", other):
+        file.write_text("a,b\n")
+        forgotten(str(file), folder)
+    (folder / "link").symlink_to(other)
+    for odd in ("", os.devnull, folder / "link", folder / "job", folder / "none", None):
+        forgotten(odd, folder)
+    assert other.exists() and list((folder / "job").iterdir()) == []

@@ -28,8 +28,7 @@ from dprad.show.web.population import RELEASE, of_scenario, patients, uniform
 from dprad.show.web.question import Question, Told
 from dprad.show.web.upload import Waiting
 
-# Seconds that the answer about an attacker, a calibration and a report may take; and after how many
-# no further attacker is asked about.
+# Seconds that the answer about an attacker, a calibration, a report, and all attackers may take.
 ANSWER, PLAN, REPORT, TOTAL = 20.0, 30.0, 120.0, 60.0
 # Seconds in which changes are collected before they are asked about, and between two looks.
 PAUSE, LOOK = 0.1, 0.25
@@ -66,6 +65,21 @@ def make_app(
     return app
 
 
+async def ask_each(asked: Question, bench: Bench, rows: dict[int, tuple[Risk, ...]]) -> None:
+    """Fill in the risks, attacker by attacker; none gets more seconds than are left for all."""
+    late = (
+        f"this takes more than {TOTAL:g} seconds, too long for the page. Choose fewer columns or "
+        "attackers, or use Python."
+    )
+    left = TOTAL
+    for k in reversed(range(len(asked.attackers))):  # those who know most come last
+        if left <= 0:
+            raise DpradError(late)
+        most, said = (ANSWER, "") if left >= ANSWER else (left, late)
+        rows[k], took = await bench.run(Question.risks, asked, k, seconds=most, late=said)
+        left -= took
+
+
 def _told(controls: Controls, bench: Bench) -> Any:
     """The latest question with its risks, or a sentence that says what is wrong."""
     rows: dict[int, tuple[Risk, ...]] = {}  # risks by attacker, as far as they are known
@@ -78,16 +92,8 @@ def _told(controls: Controls, bench: Bench) -> Any:
         await asyncio.sleep(PAUSE)
         if asked is None:
             return problem
-        spent = 0.0
         try:
-            for k in reversed(range(len(asked.attackers))):  # those who know most come last
-                rows[k], took = await bench.run(Question.risks, asked, k, seconds=ANSWER)
-                spent += took
-                if spent > TOTAL and k > 0:
-                    raise DpradError(
-                        f"this takes more than {TOTAL:g} seconds, too long for the page. Choose "
-                        "fewer columns or attackers, or use Python."
-                    )
+            await ask_each(asked, bench, rows)
         except DpradError as error:
             return str(error)
         return Told(asked, tuple(rows[k] for k in range(len(asked.attackers))))

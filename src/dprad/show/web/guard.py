@@ -9,6 +9,7 @@ and are read from this session's own folder.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -131,3 +132,9 @@ def uploaded(path: Any, folder: Any) -> str:
     if not place.is_relative_to(inside) or not place.is_file():
         raise DpradError("choose a file first.")
     return str(place)
+
+
+def forgotten(path: Any, folder: Any) -> None:
+    """Delete an upload that another one takes the place of, so that they do not fill the disk."""
+    with suppress(DpradError, OSError):
+        Path(uploaded(path, folder)).unlink()

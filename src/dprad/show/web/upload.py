@@ -13,7 +13,7 @@ from dprad.data.overview import Seen
 from dprad.errors import DpradError
 from dprad.runtime.bench import Bench
 from dprad.show.web.field import field
-from dprad.show.web.guard import uploaded
+from dprad.show.web.guard import forgotten, uploaded
 from dprad.show.web.population import LIMITS, Population, from_file, look, picked
 
 # Seconds that reading a file may take.
@@ -44,6 +44,8 @@ def upload(input: Inputs, session: Session, bench: Bench, tasks: list[Any]) -> A
                 path, name = uploaded(files[0]["datapath"], _uploads(session)), files[0]["name"]
             except (DpradError, KeyError, TypeError):
                 path, name = os.devnull, "the file"
+            if path != file()[0]:
+                forgotten(file()[0], _uploads(session))
             file.set((path, str(name)))
             seen(path, str(name))
 
