@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.lapack import dpotrf, dpotrs
 from scipy.special import betaln, expit
 
 from dprad.numerics.arrays import FloatArray, IntArray
@@ -77,7 +77,7 @@ def _regressions(table: FloatArray, secret: IntArray, bound: float = math.inf) -
         now = loss(odds, weights)
         for _ in range(STEPS):
             factor, slope = _curve(table, secret, odds, weights, penalty)
-            step, length, start, before = cho_solve(factor, slope), 1.0, weights, now
+            step, length, start, before = dpotrs(factor, slope)[0], 1.0, weights, now
             while True:
                 weights = start - length * step
                 odds = table @ weights
@@ -89,15 +89,15 @@ def _regressions(table: FloatArray, secret: IntArray, bound: float = math.inf) -
                 break
         factor, _ = _curve(table, secret, odds, weights, penalty)
         evidence = -now + np.log(penalty).sum() / 2
-        whole = float(evidence - np.log(np.diag(factor[0])).sum())
-        covariance = cho_solve(factor, np.eye(size))
+        whole = float(evidence - np.log(np.diag(factor)).sum())
+        covariance = dpotrs(factor, np.eye(size))[0]
         free, inside = np.abs(odds) <= bound, whole
         if not free.all():
             some = table[free]
             factor, _ = _curve(some, secret[free], some @ weights, weights, penalty)
             cut = np.clip(odds, -bound, bound)
             worse = np.logaddexp(0.0, -sign * cut) - np.logaddexp(0.0, -sign * odds)
-            inside = float(evidence - worse.sum() - np.log(np.diag(factor[0])).sum())
+            inside = float(evidence - worse.sum() - np.log(np.diag(factor)).sum())
         yield _Fitted(weights, covariance, whole, bound, inside)
 
 
@@ -107,13 +107,16 @@ def _curve(
     odds: FloatArray,
     weights: FloatArray,
     penalty: FloatArray,
-) -> tuple[tuple[FloatArray, bool], FloatArray]:
+) -> tuple[FloatArray, FloatArray]:
     """The curvature of the loss (as a factor), and its slope, with these log-odds."""
     chance = expit(odds)
     slope = table.T @ (chance - secret) + penalty * weights
     curve = (table * (chance * (1.0 - chance))[:, None]).T @ table
-    curve[np.diag_indices(len(curve))] += penalty
-    return cho_factor(curve), slope
+    curve.flat[:: len(curve) + 1] += penalty
+    factor, failed = dpotrf(curve, clean=0)  # LAPACK's own: these are small, and very many
+    if failed:
+        raise np.linalg.LinAlgError("the curvature is not positive definite")
+    return factor, slope
 
 
 # -- boxes -----------------------------------------------------------------------------------------

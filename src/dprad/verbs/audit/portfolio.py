@@ -53,13 +53,14 @@ def portfolio(law: FloatArray, claim: Guarantee, steps: int = STEPS) -> FloatArr
     coins = np.full((bets, 2), 0.25)
     share = 0.5 / max(len(at) * (cells - 1), 1)
     weights = np.full((bets, len(at), cells - 1), share)
+    inside = np.empty((bets, 2, cells - 1))  # below each threshold, and beyond it
     for _ in range(steps):
         # the gain of each bet, next to that of the whole: one for all that are used, in the end
         gain = law / _paid(coins, weights, units) / 2
         either = gain.sum(axis=2)
-        below = np.cumsum(gain[:, 0], axis=1)[:, :-1]
-        beyond = np.cumsum(gain[:, 1, ::-1], axis=1)[:, -2::-1]
-        weights *= np.einsum("zj,nzt->njt", units, np.stack([below, beyond], axis=1)) ** LENGTH
+        gain[:, 0, :-1].cumsum(axis=1, out=inside[:, 0])
+        gain[:, 1, :0:-1].cumsum(axis=1, out=inside[:, 1, ::-1])
+        weights *= np.einsum("zj,nzt->njt", units, inside) ** LENGTH
         coins *= (2.0 * either) ** LENGTH
         total = weights.sum(axis=(1, 2)) + coins.sum(axis=1)
         weights /= total[:, None, None]
@@ -92,7 +93,8 @@ def _alone(law: FloatArray, units: FloatArray) -> FloatArray:
 def _paid(coins: FloatArray, weights: FloatArray, units: FloatArray) -> FloatArray:
     """Predictions x secret x cell."""
     each = np.einsum("zj,njt->nzt", units, weights)
-    pay = np.repeat(2.0 * coins[:, :, None], weights.shape[2] + 1, axis=2)
-    pay[:, 0, :-1] += np.cumsum(each[:, 0, ::-1], axis=1)[:, ::-1]
-    pay[:, 1, 1:] += np.cumsum(each[:, 1], axis=1)
-    return np.asarray(pay)
+    pay = np.empty((*coins.shape, weights.shape[2] + 1))
+    pay[:] = 2.0 * coins[:, :, None]
+    pay[:, 0, :-1] += each[:, 0, ::-1].cumsum(axis=1)[:, ::-1]
+    pay[:, 1, 1:] += each[:, 1].cumsum(axis=1)
+    return pay
