@@ -11,7 +11,7 @@ demo: $(VENV)/.demo  ## make the environment, install, answer "what does epsilon
 	$(BIN)/dprad report -o demo-report.html
 
 test: $(VENV)/.test browser java lint  ## install what the tests need, lint, type-check, run the tests
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n 3 --dist worksteal
 
 lint: $(VENV)/.test
 	$(BIN)/ruff format --check .
@@ -20,7 +20,7 @@ lint: $(VENV)/.test
 	$(BIN)/lint-imports
 
 thorough: $(VENV)/.test  ## the same tests with all their random instances; takes three times as long
-	THOROUGH=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+	THOROUGH=1 $(BIN)/python -m pytest -n 3 --dist worksteal
 
 check: $(VENV)/.test  ## the quick part of the tests, for every day
 	$(BIN)/python -m pytest -x --ignore=tests/bounds/test_against_lp.py
