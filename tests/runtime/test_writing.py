@@ -10,7 +10,8 @@ import pytest
 
 from dprad import DpradError
 from dprad.data import patients
-from dprad.runtime import writing
+from dprad.runtime import journal, writing
+from dprad.runtime.journal import Journal, Log
 from dprad.runtime.writing import write
 from dprad.show.cli import main
 from strangers import theirs
@@ -215,3 +216,38 @@ def test_no_folder_is_made_through_a_link_that_is_put_there_meanwhile(tmp_path, 
     with pytest.raises(DpradError, match="cannot be used"):
         writing.folder(tmp_path / "way" / "new")
     assert list(victim.iterdir()) == []
+
+
+@pytest.mark.parametrize("make", ["ledger", "state", "new file"])
+def test_a_link_in_the_place_of_a_new_file_is_not_followed(make, tmp_path, monkeypatch):
+    """Else a file of ours would get a second name, where others can read it."""
+    private = tmp_path / "private"
+    private.write_text("name,diagnosis\nAnna,HIV\n")
+    linked = os.link
+
+    def swapped(beside, name, *, dst_dir_fd=None, **more):
+        (tmp_path / beside).unlink()
+        (tmp_path / beside).symlink_to(private)
+        linked(beside, name, dst_dir_fd=dst_dir_fd, **more)
+
+    monkeypatch.setattr(os, "link", swapped)
+    monkeypatch.setattr(os, "supports_follow_symlinks", {swapped})
+    made = {
+        "ledger": lambda path: Log.open(path, {}, "ledger"),
+        "state": lambda path: Journal.open(path, {"dprad": "state"}, lambda _: ""),
+        "new file": lambda path: write(path, "text", new=True),
+    }
+    with pytest.raises(DpradError, match="replaced by another file meanwhile"):
+        made[make](tmp_path / "made")
+    assert private.stat().st_nlink == 1 and private.read_text().endswith("Anna,HIV\n")
+
+
+def test_a_lock_of_others_is_not_waited_for_for_ever(tmp_path, monkeypatch):
+    fcntl = pytest.importorskip("fcntl")
+    log = Log.open(tmp_path / "l", {}, "ledger")
+    monkeypatch.setattr(journal, "PATIENCE", 0.05)
+    with (tmp_path / "l").open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(DpradError, match="in use by another process"):
+            log.append(lambda: {"a": 1})
+    assert log.append(lambda: {"a": 1}) == {"a": 1}

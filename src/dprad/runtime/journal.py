@@ -13,6 +13,7 @@ import contextlib
 import hashlib
 import json
 import os
+import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -28,7 +29,9 @@ from dprad.runtime.writing import begun, known, landed, opened
 # one is kept in a line that may be six times as long); and of a log: 100,000 releases of a ledger.
 LINE, LONGEST, LARGEST = 2**17, 2**20, 2**26
 # A journal holds outputs, and may be as large as memory allows: each byte of it takes so many.
-TIMES = 4
+TIMES = 25
+# Seconds that the lock of another process is waited for, and between two looks.
+PATIENCE, PAUSE = 30.0, 0.02
 # Bytes that are read at once.
 _BLOCK = 2**20
 
@@ -296,7 +299,7 @@ class _Lines:
 
 
 def _locked(kept: Path, path: Path, *, wait: bool = False) -> int:
-    """The file, open for appending and locked; somebody else's lock is waited for, or refused."""
+    """The file, open for appending and locked; a lock of others is waited for a while, or not."""
     handle = opened(kept, os.O_RDWR | os.O_APPEND)
     try:
         import fcntl
@@ -304,10 +307,20 @@ def _locked(kept: Path, path: Path, *, wait: bool = False) -> int:
         pass
     else:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            until = time.monotonic() + (PATIENCE if wait else 0.0)
+            while True:
+                with contextlib.suppress(BlockingIOError):
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                if time.monotonic() > until:  # who may read the file can hold it for ever
+                    raise OSError
+                time.sleep(PAUSE)
         except OSError:
             os.close(handle)
             raise DpradError(f"{path} is in use by another process.") from None
+        except BaseException:
+            os.close(handle)
+            raise
     return handle
 
 
@@ -315,10 +328,11 @@ def _fresh(made: tuple[int, int], kept: Path, path: Path, size: int) -> int:
     """A file that was just made, locked; refused if it is another by now, or went on already."""
     handle = _locked(kept, path)
     seen = os.fstat(handle)
-    if (seen.st_dev, seen.st_ino) == made and seen.st_size == size:
+    same = (seen.st_dev, seen.st_ino) == made and known(seen)
+    if same and seen.st_size == size:
         return handle
     os.close(handle)
-    if (seen.st_dev, seen.st_ino) == made:
+    if same:
         raise FileExistsError
     raise DpradError(f"{path} was replaced by another file meanwhile. Try again.")
 

@@ -63,9 +63,10 @@ def _replace(kept: Path, data: bytes, new: bool) -> None:
                 if mode is not None:
                     os.fchmod(made, mode)
                 out.write(data)
-            if new:  # fails if there is a file by now
-                os.link(beside, name, src_dir_fd=folder, dst_dir_fd=folder)
-            else:
+                out.flush()
+                if new:
+                    _linked(beside, name, folder, os.fstat(made))
+            if not new:
                 os.replace(beside, name, src_dir_fd=folder, dst_dir_fd=folder)
         finally:
             with suppress(FileNotFoundError):
@@ -217,14 +218,26 @@ def begun(kept: Path, data: bytes) -> tuple[int, int]:
                 file.flush()
                 os.fsync(made)
                 seen = os.fstat(made)
-            with suppress(FileNotFoundError):
-                there = os.stat(name, dir_fd=folder, follow_symlinks=False)
-                if stat.S_ISREG(there.st_mode) and not there.st_size:
-                    os.unlink(name, dir_fd=folder)
-            os.link(beside, name, src_dir_fd=folder, dst_dir_fd=folder)  # fails if it is there
+                with suppress(FileNotFoundError):
+                    there = os.stat(name, dir_fd=folder, follow_symlinks=False)
+                    if stat.S_ISREG(there.st_mode) and not there.st_size:
+                        os.unlink(name, dir_fd=folder)
+                _linked(beside, name, folder, seen)
         finally:
-            os.unlink(beside, dir_fd=folder)
+            with suppress(FileNotFoundError):
+                os.unlink(beside, dir_fd=folder)
     return seen.st_dev, seen.st_ino
+
+
+def _linked(beside: str, name: str, folder: int | None, made: os.stat_result) -> None:
+    """Give a new file, still open, its name; fails if that is taken. What somebody puts in its
+    place meanwhile, such as a link to a file of ours, is not followed, and refused.
+    """
+    follows = {"follow_symlinks": False} if os.link in os.supports_follow_symlinks else {}
+    os.link(beside, name, src_dir_fd=folder, dst_dir_fd=folder, **follows)
+    seen = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    if (seen.st_dev, seen.st_ino) != (made.st_dev, made.st_ino):
+        raise DpradError(f"{Path(name).name} was replaced by another file meanwhile.")
 
 
 def replaceable(path: Path) -> bool:

@@ -22,7 +22,7 @@ from dprad import (
     mechanisms,
 )
 from dprad.verbs.audit.allowed import cell_bets, growth, posterior_bets
-from dprad.verbs.audit.books import Cells, Odds
+from dprad.verbs.audit.books import ASIDE, SIDES, Cells, Odds
 from dprad.verbs.audit.coordinates import Reader, lowest_bits
 from dprad.verbs.audit.flatten import coordinates
 from dprad.verbs.audit.session import Session, _against
@@ -97,7 +97,21 @@ def test_books_by_hand(rng):
         s = min(max(r, 1 / (1 + math.exp(0.4))), 1 / (1 + math.exp(-0.4)))
         pay.append(r / s if z else (1 - r) / (1 - s))
     expected = 0.9 * np.prod(pay) + 0.1 * np.prod([0.6 + 0.4 * p for p in pay])
+    # beside them, bets on sides: three of four were right
+    sided = np.mean([(1 + s * math.exp(-0.4)) ** 3 * (1 - s) for s in SIDES])
+    expected = (1 - ASIDE) * expected + ASIDE * sided
     assert book.log_wealth(0.4)[0] == pytest.approx(math.log(expected))
+
+
+def test_bets_on_sides_gain_nothing_under_the_claim():
+    """For every stake, whatever the chance of being right that the claim allows."""
+    for e in (0.0, 0.3, 2.0, 50.0):
+        cap = 1 / (1 + math.exp(-e))
+        for right in (0.0, 0.5 * cap, cap):
+            for s in SIDES:
+                mean = right * (1 + s * math.exp(-e)) + (1 - right) * (1 - s)
+                assert mean <= 1 + 1e-12
+                assert right < cap or mean == pytest.approx(1.0)
 
 
 def test_wealth_is_looked_at_after_every_call(rng):

@@ -232,15 +232,46 @@ def test_text_of_vectorised_functions_and_of_tables_is_read(name):
         assert audit_outputs(table, claim=CLAIM, one_run=one_run).verdict == "violated"
 
 
+def test_a_constant_now_and_then_hides_no_cipher():
+    def token(z, rng):
+        letters = "".join(chr(97 + int(c)) for c in rng.integers(26, size=12))
+        return "none" if rng.random() < 0.2 else "ab"[z] + letters
+
+    result = audit(token, claim=CLAIM, prior=Prior.uniform(2), trials=400)
+    assert any("mostly new" in note for note in result.notes)
+
+
+def test_the_filling_of_a_masked_array_is_seen():
+    def masked(z, rng):
+        made = np.ma.array(rng.normal(size=3))
+        made.fill_value = float(z)
+        return made
+
+    assert verdict(masked).verdict == "violated"
+
+
+def kept_total(record, rng):
+    counts = np.array([120.0 + record, 340.0, 210.0, 330.0])
+    noise = rng.laplace(0, 50, 4)
+    return (counts + noise - noise.mean()).tolist()
+
+
+def test_guesses_that_are_right_too_often_refute_a_claim():
+    """Though the odds that are predicted are too loud to be paid for."""
+    result = audit(kept_total, claim=CLAIM, prior=Prior.uniform(2), trials=8000)
+    assert result.rad_interval[0] > result.rad_claimed
+    assert result.verdict == "violated" and result.epsilon_lower > 1.3
+
+
 def test_text_without_parts_is_noted():
     def opaque(z, rng):
         return "".join(chr(97 + int(c)) for c in rng.integers(26, size=12)) + "xy"[z]
 
     result = audit(opaque, claim=CLAIM, prior=Prior.uniform(2), trials=400)
-    assert any("nearly always new" in note for note in result.notes)
+    assert any("mostly new" in note for note in result.notes)
     plain = audit(lambda z, rng: "ab"[int(rng.integers(2))], claim=CLAIM, prior=Prior.uniform(2),
                   trials=400)  # fmt: skip
-    assert not any("nearly always new" in note for note in plain.notes)
+    assert not any("mostly new" in note for note in plain.notes)
 
 
 @pytest.mark.parametrize("form", [bytes.hex, base64.b64encode, bytes, lambda b: f"id {b.hex()}"])

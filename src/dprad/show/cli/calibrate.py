@@ -133,8 +133,11 @@ def calibrate(
     else:
         family, turned = _noise(mechanism or "", given, prior, threat, read)
     asked = {"prior": prior, "query": read}
-    plan, cases = _for_all(attackers, family, turned | {"worst": worst}, max_risk, asked)
     unasked = options.unasked(attackers, prior, *(table or (mechanism, {})), read)
+    try:
+        plan, cases = _for_all(attackers, family, turned | {"worst": worst}, max_risk, asked)
+    except NothingToCalibrateError as error:
+        raise NothingToCalibrateError(f"{error} {unasked}".strip()) from None
     if json:
         named = [{"attacker": name, "risk": risk.to_dict()} for name, risk in cases if name]
         show_json(plan.to_dict() | {"attackers": named, "unasked": unasked})

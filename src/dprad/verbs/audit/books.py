@@ -26,6 +26,9 @@ STEP = 0.02
 Totals = Callable[[float], Any]
 # How much of the wealth is staked (1 - theta is kept aside), and the share of each such bettor.
 STAKES, SHARES = np.array([1.0, 0.4]), np.array([0.9, 0.1])
+# The share of those who bet on the side of each prediction only, at these stakes: predictions that
+# are right far more often than is allowed, but say so too loudly, would lose all else.
+ASIDE, SIDES = 0.05, np.array([0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 0.95])
 
 
 @dataclass(slots=True)
@@ -36,8 +39,12 @@ class Odds:
 
     def path(self, odds: FloatArray, secret: IntArray, epsilon: float) -> FloatArray:
         """Log of the average wealth after each of these further calls, not booked yet."""
-        pay = posterior_bets(_levels(odds) * STEP, np.array([epsilon]))
-        return _along(self._totals(np.array([epsilon])), pay[np.arange(len(secret)), 0, secret])
+        level, at = _levels(odds), np.array([epsilon])
+        pay = posterior_bets(level * STEP, at)[np.arange(len(secret)), 0, secret]
+        right, wrong = (
+            np.cumsum(x) + n for x, n in zip(_sides(level, secret), self._right, strict=True)
+        )
+        return _beside(_along(self._totals(at), pay), _sided(right, wrong, at))
 
     def add(self, odds: FloatArray, secret: IntArray) -> list[list[int]]:
         """Book predictions (log-odds of the second record) and secrets: what was added."""
@@ -60,7 +67,17 @@ class Odds:
 
     def log_wealth(self, epsilons: Any) -> FloatArray:
         """Log of the average wealth against each epsilon."""
-        return np.asarray(_mixed(self._totals(np.atleast_1d(np.asarray(epsilons, dtype=float)))))
+        at = np.atleast_1d(np.asarray(epsilons, dtype=float))
+        return _beside(_mixed(self._totals(at)), _sided(*self._right, at))
+
+    @property
+    def _right(self) -> tuple[int, int]:
+        """How often a prediction was on the right side, and on the wrong one."""
+        right = wrong = 0
+        for level, times in self.counts.items():
+            right += times[level > 0] if level else 0
+            wrong += times[level < 0] if level else 0
+        return right, wrong
 
     def _totals(self, epsilon: FloatArray) -> Totals:
         """Log of what each stake became, against each epsilon."""
@@ -74,6 +91,27 @@ class Odds:
 
 def _levels(odds: FloatArray) -> IntArray:
     return np.asarray(np.rint(odds / STEP).astype(np.int64))
+
+
+def _sides(level: IntArray, secret: IntArray) -> tuple[Any, Any]:
+    """Which predictions are on the right side, which on the wrong one; the middle is neither."""
+    side = np.sign(level) * (2 * secret - 1)
+    return side > 0, side < 0
+
+
+def _sided(right: Any, wrong: Any, epsilon: FloatArray) -> FloatArray:
+    """Log of the average wealth of those who bet on sides. Under a claim a side is right with a
+    chance of at most e^epsilon / (1 + e^epsilon), whatever the output, so betting that it is right
+    more often, at any stake, gains nothing in the mean.
+    """
+    pay = np.log1p(SIDES[:, None] * np.exp(-epsilon)), np.log1p(-SIDES)[:, None]
+    each = np.asarray(right) * pay[0] + np.asarray(wrong) * pay[1]
+    return np.asarray(np.logaddexp.reduce(each, axis=0) - math.log(len(SIDES)))
+
+
+def _beside(wealth: Any, sided: FloatArray) -> FloatArray:
+    """Log of the wealth of all."""
+    return np.asarray(np.logaddexp(math.log1p(-ASIDE) + wealth, math.log(ASIDE) + sided))
 
 
 @dataclass(slots=True)

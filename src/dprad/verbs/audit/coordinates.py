@@ -33,7 +33,7 @@ BATCH, WIDE = 2**22, 2.0**20
 WORD = "\0"
 # Words of a coordinate from which, and the share of new ones with which, it tells too little; and
 # how many of what is read sign by sign are looked at for that.
-WORDS, NEW, JUDGED = 64, 0.9, 4096
+WORDS, NEW, JUDGED = 64, 0.5, 4096
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -153,7 +153,7 @@ class Reader:
         told = [*self.told.values(), *((len(h), len(set(h))) for h in self.sealed.values())]
         if any(n >= WORDS and new >= NEW * n for n, new in told):
             said.append(
-                "outputs hold text, bytes or long numbers that are nearly always new and have no "
+                "outputs hold text, bytes or long numbers that are mostly new and have no "
                 "parts, as ciphers are: what they hide is not found. Return what they are made of"
             )
         return tuple(said)

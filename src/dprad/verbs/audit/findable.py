@@ -21,7 +21,7 @@ from dprad.model.guarantees import REPLACE_ONE, GaussianDP, Guarantee, PureDP
 from dprad.numerics.arrays import FloatArray
 from dprad.numerics.bisection import last
 from dprad.verbs.audit.allowed import cell_bets
-from dprad.verbs.audit.books import SHARES
+from dprad.verbs.audit.books import ASIDE, SHARES
 from dprad.verbs.audit.portfolio import portfolio
 from dprad.verbs.audit.session import CELLS
 
@@ -65,7 +65,7 @@ def least_learned(case: Tested, bets: int, calls: int) -> float | None:
         return None
     price = PRICE + math.log(calls / max(calls - bets, 1)) - math.log(float(SHARES[0]))
     if not case.gaussian:
-        return least_found(case, bets, price=price)
+        return least_found(case, bets, price=price - math.log1p(-ASIDE))
     size = _least(lambda mu: _gaussian(case.tested, mu, calls), 0.0, bets, price, case.alpha)
     if size is None:
         return None

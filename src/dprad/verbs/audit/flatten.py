@@ -212,6 +212,7 @@ def _other(thing: Any, name: str, into: Into, depth: int) -> None:
     _labels(thing, name, into, depth)
     if isinstance(thing, np.ma.MaskedArray):
         _flatten(np.ma.getmaskarray(thing), f"{name}.mask", into, depth + 1)
+        into.note(repr(thing.fill_value))
         thing = thing.filled()
     array = thing if isinstance(thing, np.ndarray) else getattr(thing, "__array__", None)
     if array is None:
