@@ -34,6 +34,7 @@ from dprad import (
     show_records,
 )
 from dprad.data.files import Limits
+from dprad.errors import _unset
 from dprad.show.cli import main
 from dprad.show.cli.output import clean
 from dprad.show.report import report
@@ -864,6 +865,25 @@ def test_settings_of_the_folder_do_not_reach_figures(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "#ff0000" not in (tmp_path / "r.html").read_text()
     assert "Accepted. All" not in done.stderr and "\x1b" not in done.stderr
+
+
+def test_an_import_moves_nobody(tmp_path, monkeypatch):
+    """Other threads write and see their files meanwhile."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "matplotlib", raising=False)
+    Path("matplotlibrc").write_text("theirs")
+    seen = []
+
+    def look():
+        seen.append((os.path.exists("matplotlibrc"), Path.cwd()))  # noqa: PTH110
+
+    with _unset("not_imported_yet"):
+        look()
+        other = threading.Thread(target=look)
+        other.start()
+        other.join()
+    look()
+    assert seen == [(False, tmp_path), (True, tmp_path), (True, tmp_path)]
 
 
 def test_notes_of_audits_are_rounded(tmp_path):

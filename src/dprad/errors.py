@@ -9,12 +9,14 @@ import difflib
 import math
 import os
 import sys
+import threading
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib import import_module
-from pathlib import Path
 from typing import Any
+
+_IMPORTING = threading.RLock()
 
 
 class DpradError(ValueError):
@@ -119,7 +121,7 @@ def column(value: Any, columns: Iterable[str], *, name: str) -> str:
 def part(module: str, what: str, extra: str) -> Any:
     """A module that not everybody installs; or a sentence that says how to."""
     try:
-        with _away(module):
+        with _unset(module):
             return import_module(module)
     except ImportError:
         name = module.partition(".")[0]
@@ -127,20 +129,25 @@ def part(module: str, what: str, extra: str) -> Any:
 
 
 @contextmanager
-def _away(module: str) -> Iterator[None]:
-    """In the topmost folder while matplotlib may be imported: it reads settings in the current one,
-    which may be anybody's.
+def _unset(module: str) -> Iterator[None]:
+    """Let what is imported see no settings of matplotlib in the current folder, which may be
+    anybody's. Only this thread is told so, and no process is moved to another folder.
     """
-    here = None
-    if module not in sys.modules and "matplotlib" not in sys.modules:
-        with suppress(OSError):  # a folder that is gone holds nothing
-            here = Path.cwd()
-            os.chdir(here.anchor)
-    try:
+    if module in sys.modules or "matplotlib" in sys.modules:
         yield
-    finally:
-        if here is not None:
-            os.chdir(here)
+        return
+    with _IMPORTING:
+        there, mine = os.path.exists, threading.get_ident()
+
+        def elsewhere(path: Any) -> bool:
+            hidden = path == "matplotlibrc" and threading.get_ident() == mine
+            return not hidden and there(path)
+
+        os.path.exists = elsewhere
+        try:
+            yield
+        finally:
+            os.path.exists = there
 
 
 def did_you_mean(value: Any, names: Iterable[str]) -> str:

@@ -30,6 +30,22 @@ def pattern(text: str) -> str:
     return re.sub("[0-9]+", lambda m: f"{'0' if m[0][0] == '0' else ''}<{len(m[0])}>", text)
 
 
+def escapes(text: str) -> list[str]:
+    """The escapes of a JSON text, in order, if one is not as Python would write it: those as they
+    stand.
+    """
+    found = re.findall(r"\\(?:u[0-9a-fA-F]{4}|.)", text, re.DOTALL)
+    odd = [e if _odd(e) else "" for e in found]
+    return odd if any(odd) else []
+
+
+def _odd(escape: str) -> bool:
+    try:
+        return json.dumps(json.loads(f'"{escape}"')) != f'"{escape}"'
+    except ValueError:
+        return True
+
+
 def loads(text: str) -> Any:
     """What JSON holds: objects as they stand if a key comes twice, and `Written` numbers."""
     return json.loads(

@@ -42,6 +42,7 @@ def text_of(text: str, name: str, into: Into) -> Any:
             pass
         else:
             put(into, f"length of {whole}", float(len(text)))
+            into.note(notation.escapes(text))
             return inside
     pieces = [p for p in _PIECES.findall(text) if p != " "]
     if len(pieces) != 1:
