@@ -22,11 +22,8 @@ from dprad.errors import DpradError, check_columns, column, one_of, whole
 from dprad.model.continuous import between, continuous_range
 from dprad.model.listing import MOST, Equal, Listed, alike
 from dprad.model.missing import COUNTED, POLICIES, Missing, settled
-from dprad.model.records import normalised, split, weights_of
+from dprad.model.records import normalised, probabilities_of, split, weights_of
 from dprad.numerics.arrays import Column, FloatArray
-
-# A sum of probabilities this close to one is a rounding error, and is renormalised.
-SUM_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -114,13 +111,7 @@ class Prior:
         0.625
 
         """
-        weights = weights_of(probabilities, "probabilities")
-        total = float(weights.sum()) if weights.size else 0.0
-        if not abs(total - 1.0) <= SUM_TOLERANCE:
-            raise DpradError(
-                f"probabilities must sum to 1, but sum to {total!r}. For weights that do not, use "
-                "Prior.from_counts."
-            )
+        weights = probabilities_of(probabilities)
         records = range(len(weights)) if support is None else list(support)
         if len(records) != len(weights):
             raise DpradError(
@@ -402,9 +393,8 @@ class Prior:
 
     def __repr__(self) -> str:
         if self.kind == "finite":
-            return (
-                f"Prior({self.size} records of {', '.join(self.columns)}; kappa={self.kappa:.6g})"
-            )
+            names = ", ".join(self.columns)
+            return f"Prior({self.size} records of {names}; kappa={self.kappa:.6g})"
         if self.continuous_on is not None:
             return f"Prior(continuous on [{self.continuous_on[1]:g}, {self.continuous_on[2]:g}])"
         return "Prior(unknown)"

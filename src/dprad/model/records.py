@@ -14,6 +14,8 @@ from dprad.data.tables import array, codes, joint_codes
 from dprad.errors import DpradError, column, record
 from dprad.numerics.arrays import Column, FloatArray
 
+# A sum of probabilities this close to one is a rounding error, and is renormalised.
+SUM_TOLERANCE = 1e-9
 # A larger product of domains is probably a mistake.
 MAX_DOMAIN = 10_000_000
 # Weights below this share of the largest count as zero: floats have no digits left there.
@@ -121,6 +123,18 @@ def weights_of(values: Iterable[Any], name: str) -> FloatArray:
         return np.asarray([float(v) for v in values], dtype=float)
     except (TypeError, ValueError, OverflowError):
         raise DpradError(f"{name} must be a list of numbers, but one is not a number.") from None
+
+
+def probabilities_of(values: Iterable[Any]) -> FloatArray:
+    """Numbers that sum to 1, or a `DpradError`."""
+    weights = weights_of(values, "probabilities")
+    total = float(weights.sum()) if weights.size else 0.0
+    if not abs(total - 1.0) <= SUM_TOLERANCE:
+        raise DpradError(
+            f"probabilities must sum to 1, but sum to {total!r}. For weights that do not, use "
+            "Prior.from_counts."
+        )
+    return weights
 
 
 def in_order(arrays: Sequence[Column], weights: FloatArray) -> tuple[list[Column], FloatArray]:
